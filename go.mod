@@ -1,0 +1,3 @@
+module partidor.dev/partidor
+
+go 1.26.0

@@ -1,0 +1,35 @@
+package bucket
+
+import (
+	"context"
+	"time"
+
+	"partidor.dev/partidor/shared/limit"
+)
+
+// Limit is one limit of a request: a key, the rule that the asker's snapshot holds for it, and what to take.
+type Limit struct {
+	Key  limit.Key
+	Rule *limit.Rule
+	// Revision is the newest revision that the look-up consulted (rules, tombstones, plans, base split): a store that
+	// has seen a newer one decides by that.
+	Revision limit.Revision
+	// Base is this region's base share, in force while the key has never been moved.
+	Base limit.Share
+	// Moved tells that this key is known to have moved: rights that are missing then are lost, not absent.
+	Moved bool
+	// Cost in whole tokens, at least 0.
+	Cost int64
+}
+
+// Store decides requests against buckets.
+//
+// Take charges every limit or none and answers for the strictest. It returns within ctx's deadline. An error means that
+// no decision was made for the caller; a token may have been lost, never doubled. Implementations are safe for use by
+// many goroutines.
+type Store interface {
+	Take(ctx context.Context, limits []Limit) (limit.Decision, error)
+}
+
+// Clock tells the time of day to stores that have no server to ask.
+type Clock func() time.Time

@@ -3,6 +3,8 @@ package limit
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 	"time"
 )
 
@@ -162,7 +164,9 @@ func (r *Rule) Validate() error {
 	if !windowed || r.Refill != 0 {
 		if r.Refill <= 0 {
 			bad("refill_per_second: %d, must be at least 1 (to refuse everything say mode: block, to limit nothing mode: unlimited)", r.Refill)
-		} else if r.PeriodSeconds >= 1 && r.Refill > MaxRefillPerSecond*r.PeriodSeconds {
+		} else if r.Refill > MaxTokens {
+			bad("refill_per_second: %d, must be at most %d", r.Refill, int64(MaxTokens))
+		} else if r.PeriodSeconds >= 1 && r.PeriodSeconds <= MaxPeriodSeconds && r.Refill > MaxRefillPerSecond*r.PeriodSeconds {
 			bad("refill_per_second: %d per %d s, must be at most %d per second", r.Refill, r.PeriodSeconds, MaxRefillPerSecond)
 		}
 	}
@@ -224,12 +228,20 @@ func (r *Rule) PolicyWindow() int64 {
 		}
 		return max(1, r.WindowSeconds)
 	}
-	whole := float64(r.Capacity) / float64(r.Refill) * float64(r.PeriodSeconds)
-	w := int64(whole)
-	if float64(w) < whole {
-		w++
+	return max(1, ceilMulDiv(r.Capacity, r.PeriodSeconds, r.Refill))
+}
+
+// ceilMulDiv is a·b ÷ c rounded up, exact, for a, b ≥ 0 and c > 0; MaxInt64 where the result does not fit.
+func ceilMulDiv(a, b, c int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi >= uint64(c) {
+		return math.MaxInt64
 	}
-	return max(1, w)
+	q, rem := bits.Div64(hi, lo, uint64(c))
+	if rem > 0 {
+		q++
+	}
+	return int64(min(q, math.MaxInt64))
 }
 
 func parseName[T ~uint8](names []string, field, s string) (T, error) {

@@ -1,0 +1,193 @@
+package testenv
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startTimeout bounds how long a server may take until it answers. Generous: continuous integration runs on two cores.
+const startTimeout = 30 * time.Second
+
+// process is one running server together with the guard that ends it when the test binary disappears.
+type process struct {
+	cmd    *exec.Cmd
+	output *tail
+	done   chan struct{} // closed once the server has been reaped
+
+	guard     *exec.Cmd
+	guardLife io.Closer // the guard acts when this pipe closes, also by the death of the test binary
+}
+
+// spawn starts argv and its guard. removeDir, where given, is deleted by the guard after the server's end.
+func spawn(argv []string, credential *syscall.Credential, removeDir string) (*process, error) {
+	p := &process{output: &tail{}, done: make(chan struct{})}
+	p.cmd = exec.Command(argv[0], argv[1:]...)
+	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
+	p.cmd.WaitDelay = time.Second
+	// A group of its own keeps a terminal's Ctrl-C from reaching servers before the test has cleaned up.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: credential}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.done)
+	}()
+	if err := p.startGuard(removeDir); err != nil {
+		p.kill()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *process) startGuard(removeDir string) error {
+	const script = `cat >/dev/null; kill -KILL "-$1" 2>/dev/null; [ -z "$2" ] || rm -rf -- "$2"`
+	p.guard = exec.Command("sh", "-c", script, "guard", strconv.Itoa(p.cmd.Process.Pid), removeDir)
+	p.guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	life, err := p.guard.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("start guard: %w", err)
+	}
+	p.guardLife = life
+	if err := p.guard.Start(); err != nil {
+		return fmt.Errorf("start guard: %w", err)
+	}
+	return nil
+}
+
+// kill ends the server at once, without a chance to save anything, and waits until it is gone.
+func (p *process) kill() { p.end(syscall.SIGKILL) }
+
+// end sends sig, waits for the server's end (killing it if sig does not suffice) and dismisses the guard first, so that
+// the guard can never hit a process that has inherited the number.
+func (p *process) end(sig syscall.Signal) {
+	if p.guard != nil && p.guard.Process != nil {
+		_ = p.guard.Process.Kill()
+		_ = p.guard.Wait()
+		_ = p.guardLife.Close()
+	}
+	p.signal(syscall.SIGCONT) // a stopped process handles no signal but SIGKILL
+	p.signal(sig)
+	select {
+	case <-p.done:
+	case <-time.After(10 * time.Second):
+		p.signal(syscall.SIGKILL)
+		<-p.done
+	}
+}
+
+func (p *process) signal(sig syscall.Signal) {
+	select {
+	case <-p.done:
+	default:
+		_ = p.cmd.Process.Signal(sig)
+	}
+}
+
+// awaitReady calls probe until it succeeds, the process ends or startTimeout has passed.
+func (p *process) awaitReady(probe func() error) error {
+	deadline := time.NewTimer(startTimeout)
+	defer deadline.Stop()
+	retry := time.NewTicker(10 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		err := probe()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("%s ended at once:\n%s", filepath.Base(p.cmd.Path), p.output)
+		case <-deadline.C:
+			return fmt.Errorf("%s does not answer after %s: %w\n%s", filepath.Base(p.cmd.Path), startTimeout, err, p.output)
+		case <-retry.C:
+		}
+	}
+}
+
+// tail keeps the last bytes a server wrote, for the message of a failing test.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+const tailBytes = 8 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, b...)
+	if extra := len(t.buf) - tailBytes; extra > 0 {
+		t.buf = append(t.buf[:0], t.buf[extra:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.buf))
+}
+
+// find looks a program up in PATH and in dirs (patterns allowed) and fails the test if it is not installed.
+func find(tb testing.TB, name string, dirs ...string) string {
+	tb.Helper()
+	path, err := lookup(name, dirs...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+func lookup(name string, dirs ...string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	for _, dir := range dirs {
+		matches, _ := filepath.Glob(filepath.Join(dir, name))
+		for i := len(matches) - 1; i >= 0; i-- { // the newest version last in name order
+			if info, err := os.Stat(matches[i]); err == nil && info.Mode()&0o111 != 0 {
+				return matches[i], nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s is not installed; install it with: make deps", name)
+}
+
+// FreePort returns a TCP port of the loopback interface that nobody listens on. Another process may take it before the
+// caller does, so starters try again with another one.
+func FreePort(tb testing.TB) int {
+	tb.Helper()
+	port, err := freePort()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return port
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	addr, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		return 0, errors.New("find a free port: not TCP")
+	}
+	return addr.Port, nil
+}
+
+// attempts is how often a start is tried when another process grabs the port in between.
+const attempts = 5

@@ -1,0 +1,80 @@
+package testenv_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"partidor.dev/partidor/shared/testenv"
+)
+
+func TestRedisLosesItsDataOnlyWithoutPersistence(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		opts []testenv.RedisOption
+		want int64
+	}{
+		{"without persistence", nil, 0},
+		{"append only", []testenv.RedisOption{testenv.RedisAppendOnly()}, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			r := testenv.StartRedis(t, tc.opts...)
+			if err := r.Client().Set(ctx, "k", "v", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			r.Kill()
+			r.Restart()
+			got, err := r.Client().Exists(ctx, "k").Result()
+			if err != nil || got != tc.want {
+				t.Fatalf("EXISTS after a crash: %d, %v; want %d", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestPostgresGivesEachTestItsOwnDatabase(t *testing.T) {
+	ctx := context.Background()
+	for range 2 {
+		conn := testenv.StartPostgres(t).Conn(t)
+		if _, err := conn.Exec(ctx, "CREATE TABLE same_name (n int)"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestPostgresServerOfItsOwnKeepsDataOverRestart(t *testing.T) {
+	ctx := context.Background()
+	s := testenv.StartPostgresServer(t)
+	db := s.Database(t)
+	if _, err := db.Conn(t).Exec(ctx, "CREATE TABLE kept (n int)"); err != nil {
+		t.Fatal(err)
+	}
+	s.Restart(t)
+	if _, err := db.Conn(t).Exec(ctx, "SELECT n FROM kept"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNATSReconnectsAfterRestart(t *testing.T) {
+	n := testenv.StartNATS(t)
+	back := make(chan struct{})
+	c := n.Conn(t, nats.ReconnectHandler(func(*nats.Conn) { close(back) }))
+	sub, err := c.SubscribeSync("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Restart()
+	<-back
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Conn(t).Publish("s", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sub.NextMsgWithContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,110 @@
+package snapshot_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"partidor.dev/partidor/gateway/internal/snapshot"
+	"partidor.dev/partidor/shared/limit"
+)
+
+const (
+	benchTenants = 100_000
+	benchRoutes  = 5
+)
+
+func benchTenant(i int) string { return fmt.Sprintf("tenant-%06d", i) }
+func benchRoute(i int) string  { return fmt.Sprintf("route-%d", i) }
+
+// large is 500,000 rules: 100,000 tenants on 3 plans with 5 routes each.
+func large(t testing.TB) *snapshot.Snapshot {
+	return build(t, eu(t), func(b *snapshot.Builder) {
+		n := int64(1)
+		for i := range benchTenants {
+			b.SetPlan(benchTenant(i), fmt.Sprintf("plan-%d", i%3), rev(1))
+			for j := range benchRoutes {
+				n++
+				b.SetRule(benchTenant(i), benchRoute(j), rule(n, 100))
+			}
+		}
+		b.SetRule("@plan-1", "*", rule(n, 50))
+		b.SetRule("*", "*", rule(n, 10))
+	})
+}
+
+func BenchmarkLookup(b *testing.B) {
+	s := large(b)
+	tenants := make([]string, 1<<16)
+	for i := range tenants {
+		tenants[i] = benchTenant(rand.IntN(benchTenants))
+	}
+	for _, c := range []struct{ name, route string }{{"own", "route-3"}, {"everybody", "elsewhere"}} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			var sum int64
+			for i := 0; b.Loop(); i++ {
+				sum += s.Lookup(tenants[i&(1<<16-1)], c.route).Rule.Capacity
+			}
+			runtime.KeepAlive(sum)
+		})
+	}
+}
+
+// BenchmarkIncrement applies 1 % of 500,000 rules, spread over as many tenants.
+func BenchmarkIncrement(b *testing.B) {
+	s := large(b)
+	n := int64(1_000_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		e := s.Edit()
+		for range benchTenants * benchRoutes / 100 {
+			n++
+			e.SetRule(benchTenant(rand.IntN(benchTenants)), benchRoute(rand.IntN(benchRoutes)), rule(n, 200))
+		}
+		s = e.Build()
+	}
+}
+
+// BenchmarkOneRule is what a single changed event costs.
+func BenchmarkOneRule(b *testing.B) {
+	s := large(b)
+	n := int64(1_000_000)
+	for b.Loop() {
+		n++
+		e := s.Edit()
+		e.SetRule(benchTenant(rand.IntN(benchTenants)), benchRoute(0), rule(n, 200))
+		s = e.Build()
+	}
+}
+
+// BenchmarkBuild reports the time and the memory of 500,000 rules.
+func BenchmarkBuild(b *testing.B) {
+	for b.Loop() {
+		before := heap()
+		s := large(b)
+		b.ReportMetric(float64(heap()-before)/1e6, "MB")
+		runtime.KeepAlive(s)
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func TestLookupAllocatesNothing(t *testing.T) {
+	s := build(t, eu(t), func(b *snapshot.Builder) {
+		b.SetPlan("shop-a", "gold", rev(2))
+		b.SetRule("*", "*", rule(3, 5))
+	})
+	if n := testing.AllocsPerRun(100, func() {
+		_ = s.Lookup("shop-a", "orders")
+		_ = s.Lookup("shop-a", limit.TenantRoute)
+	}); n != 0 {
+		t.Errorf("%v allocations per look-up", n)
+	}
+}

@@ -1,0 +1,199 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"partidor.dev/partidor/shared/limit"
+)
+
+// Builder makes the next Snapshot out of one. What it is told with a revision not newer than what is known is ignored, so
+// increments may arrive twice, late or out of order. A Builder belongs to one goroutine and ends with Build.
+type Builder struct {
+	next   Snapshot
+	scopes tableEdit[scope]
+	keys   tableEdit[apiKey]
+	ours   map[*scope]struct{} // scopes already copied by this builder
+	routes map[string]string   // one string per route name: many rules, few routes
+}
+
+// Edit begins a change of s.
+func (s *Snapshot) Edit() *Builder {
+	return &Builder{
+		next:   *s,
+		scopes: s.scopes.edit(),
+		keys:   s.keys.edit(),
+		ours:   make(map[*scope]struct{}),
+		routes: make(map[string]string),
+	}
+}
+
+// Build is the changed snapshot. The builder must not be used afterwards.
+func (b *Builder) Build() *Snapshot {
+	for s := range b.ours {
+		if s.index == nil && len(s.rules) >= indexFrom {
+			s.reindex()
+		}
+	}
+	b.next.scopes = b.scopes.table
+	b.next.keys = b.keys.table
+	b.ours = nil
+	next := b.next
+	return &next
+}
+
+// SetRule says what holds for (tenant, route); either may be the wildcard, tenant may be a plan with limit.PlanPrefix. The
+// rule's own revision counts, and the rule must not change afterwards.
+func (b *Builder) SetRule(tenant, route string, rule *limit.Rule) {
+	b.say(tenant, route, rule, rule.Revision)
+}
+
+// DeleteRule leaves a tombstone for (tenant, route).
+func (b *Builder) DeleteRule(tenant, route string, at limit.Revision) { b.say(tenant, route, nil, at) }
+
+func (b *Builder) say(tenant, route string, rule *limit.Rule, at limit.Revision) {
+	b.Reach(at)
+	if s := b.find(tenant); s != nil {
+		if r := s.find(route); r != nil && r.said() && !at.Newer(r.revision) {
+			return
+		}
+	}
+	r := b.own(tenant).at(b.intern(route))
+	switch {
+	case r.rule == nil && rule != nil:
+		b.next.counts.Rules++
+	case r.rule != nil && rule == nil:
+		b.next.counts.Rules--
+	}
+	r.rule, r.revision = rule, at
+}
+
+// SetPlan says which plan a tenant is on; an empty plan is none, also for a tenant that was deleted.
+func (b *Builder) SetPlan(tenant, plan string, at limit.Revision) {
+	b.Reach(at)
+	known := b.find(tenant)
+	if known != nil && known.planRevision != (limit.Revision{}) && !at.Newer(known.planRevision) {
+		return
+	}
+	s := b.own(tenant)
+	if s.planRevision == (limit.Revision{}) {
+		b.next.counts.Tenants++
+	}
+	s.plan, s.planRevision = "", at
+	if plan != "" {
+		s.plan = b.intern(limit.PlanPrefix + plan)
+	}
+}
+
+// SetKey says what the credential with this SHA-256 stands for. A deleted one is set disabled.
+func (b *Builder) SetKey(hash [32]byte, key APIKey) {
+	b.Reach(key.Revision)
+	old := findKey(&b.keys.table, hash)
+	if old != nil && !key.Revision.Newer(old.Revision) {
+		return
+	}
+	if s := b.find(key.Tenant); s != nil {
+		key.Tenant = s.name
+	}
+	if old == nil {
+		b.next.counts.APIKeys++
+	}
+	b.keys.put(keyHash(hash), old, &apiKey{hash: hash, APIKey: key})
+}
+
+// MarkMoved notes that key's share has been moved. That is never taken back within the life of a snapshot.
+func (b *Builder) MarkMoved(key limit.Key) {
+	if s := b.find(key.Tenant); s != nil {
+		if r := s.find(key.Route); r != nil && r.moved {
+			return
+		}
+	}
+	b.next.counts.Moved++
+	b.own(key.Tenant).at(b.intern(key.Route)).moved = true
+}
+
+// SetRegions declares the regions of the deployment. Refused unless the base split adds up to limit.Whole and names the
+// gateway's own region.
+func (b *Builder) SetRegions(regions []Region, at limit.Revision) error {
+	b.Reach(at)
+	if len(b.next.regions) > 0 && b.next.regionsAt.Newer(at) {
+		return nil
+	}
+	split := make(limit.Split, len(regions))
+	base, known := limit.Share(0), false
+	for _, r := range regions {
+		if _, twice := split[r.Name]; twice {
+			return fmt.Errorf("regions: %s is declared twice", r.Name)
+		}
+		if r.Floor < 0 || r.Floor > limit.Whole {
+			return fmt.Errorf("regions: %s: floor %d, must be from 0 to %d", r.Name, r.Floor, limit.Whole)
+		}
+		split[r.Name] = r.Base
+		if r.Name == b.next.region {
+			base, known = r.Base, true
+		}
+	}
+	if err := split.Validate(); err != nil {
+		return fmt.Errorf("regions: %w", err)
+	}
+	if !known {
+		return fmt.Errorf("regions: this gateway's region %q is not among %s", b.next.region, strings.Join(split.Regions(), ", "))
+	}
+	b.next.regions = slices.Clone(regions)
+	slices.SortFunc(b.next.regions, func(a, c Region) int { return strings.Compare(a.Name, c.Name) })
+	b.next.base, b.next.regionsAt = base, at
+	return nil
+}
+
+// SetDefault says what holds where no rule matches. The rule must not change afterwards.
+func (b *Builder) SetDefault(rule *limit.Rule) {
+	b.Reach(rule.Revision)
+	b.next.defaultRule = rule
+}
+
+// SetShadow turns the kill switch.
+func (b *Builder) SetShadow(on bool) { b.next.shadow = on }
+
+// SetStale marks a snapshot whose source is away.
+func (b *Builder) SetStale(stale bool) { b.next.stale = stale }
+
+// Reach notes that everything up to at has been seen.
+func (b *Builder) Reach(at limit.Revision) { b.next.revision = b.next.revision.Max(at) }
+
+func (b *Builder) find(name string) *scope {
+	if name == limit.Wildcard {
+		return b.next.everybody
+	}
+	return findScope(&b.scopes.table, name)
+}
+
+// own is the scope of name, copied or made for this builder.
+func (b *Builder) own(name string) *scope {
+	old := b.find(name)
+	if _, ours := b.ours[old]; ours && old != nil {
+		return old
+	}
+	var s *scope
+	if old != nil {
+		s = old.clone()
+	} else {
+		s = &scope{name: strings.Clone(name)}
+	}
+	b.ours[s] = struct{}{}
+	if name == limit.Wildcard {
+		b.next.everybody = s
+	} else {
+		b.scopes.put(hashOf(name), old, s)
+	}
+	return s
+}
+
+func (b *Builder) intern(route string) string {
+	if s, ok := b.routes[route]; ok {
+		return s
+	}
+	s := strings.Clone(route)
+	b.routes[s] = s
+	return s
+}

@@ -1,0 +1,47 @@
+package snapshot
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Holder is the one pointer between the planes. Load never waits; writers take turns.
+type Holder struct {
+	current atomic.Pointer[Snapshot]
+	mu      sync.Mutex
+}
+
+// NewHolder holds the empty snapshot of region.
+func NewHolder(region string) *Holder {
+	h := new(Holder)
+	h.current.Store(Empty(region))
+	return h
+}
+
+// Load is the newest snapshot, never nil.
+func (h *Holder) Load() *Snapshot { return h.current.Load() }
+
+// Update publishes the snapshot that edit makes of the newest one. An error publishes nothing.
+func (h *Holder) Update(edit func(*Builder) error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := h.current.Load().Edit()
+	if err := edit(b); err != nil {
+		return err
+	}
+	h.current.Store(b.Build())
+	return nil
+}
+
+// Replace publishes what make builds from the newest snapshot: for a whole load, which starts from Empty and may take
+// over what it must keep.
+func (h *Holder) Replace(make func(old *Snapshot) (*Snapshot, error)) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	next, err := make(h.current.Load())
+	if err != nil {
+		return err
+	}
+	h.current.Store(next)
+	return nil
+}

@@ -1,0 +1,91 @@
+package snapshot
+
+import "partidor.dev/partidor/shared/limit"
+
+// The scopes of a match, most specific first: which rule decided, in the words of explanations and telemetry.
+const (
+	ScopeTenantRoute = "tenant/route"
+	ScopeTenant      = "tenant/*"
+	ScopePlanRoute   = "plan/route"
+	ScopePlan        = "plan/*"
+	ScopeRoute       = "*/route"
+	ScopeEverybody   = "*/*"
+	ScopeDefault     = "default"
+)
+
+// Match is what holds for one key.
+type Match struct {
+	// Rule is nil only for limit.TenantRoute where no rule limits the tenant as a whole.
+	Rule *limit.Rule
+	// Revision is the newest of everything consulted: the rule, more specific ones that were deleted, the tenant's plan
+	// and the base split. So a deleted rule hands its keys to the next match under a newer revision.
+	Revision limit.Revision
+	// Base is the own region's base share.
+	Base limit.Share
+	// Moved tells that the key is known to have moved: rights that are missing then are lost, not absent.
+	Moved bool
+	// Scope is one of the Scope constants.
+	Scope string
+}
+
+// Lookup is the most specific rule for (tenant, route): the tenant's own, its plan's, everybody's; in each the route's
+// own before the wildcard; else the default. The reserved route limit.TenantRoute is matched by its own name only.
+func (s *Snapshot) Lookup(tenant, route string) Match {
+	m := Match{Revision: s.regionsAt, Base: s.base}
+	if own := s.tenant(tenant); own != nil {
+		if r := own.find(route); r != nil {
+			m.Moved = r.moved
+			if m.consult(r, ScopeTenantRoute) {
+				return m
+			}
+		}
+		if m.wildcard(own, route, ScopeTenant) {
+			return m
+		}
+		m.Revision = m.Revision.Max(own.planRevision)
+		if own.plan != "" {
+			if plan := findScope(&s.scopes, own.plan); plan != nil && m.scope(plan, route, ScopePlanRoute, ScopePlan) {
+				return m
+			}
+		}
+	}
+	if m.scope(s.everybody, route, ScopeRoute, ScopeEverybody) || route == limit.TenantRoute {
+		return m
+	}
+	m.Rule, m.Scope = s.defaultRule, ScopeDefault
+	m.Revision = m.Revision.Max(s.defaultRule.Revision)
+	return m
+}
+
+// tenant is the scope of a tenant; a plan's name is not one, whoever sends it.
+func (s *Snapshot) tenant(name string) *scope {
+	if len(name) == 0 || name[0] == limit.PlanPrefix[0] {
+		return nil
+	}
+	return findScope(&s.scopes, name)
+}
+
+func (m *Match) scope(s *scope, route, exact, wild string) bool {
+	if r := s.find(route); r != nil && m.consult(r, exact) {
+		return true
+	}
+	return m.wildcard(s, route, wild)
+}
+
+func (m *Match) wildcard(s *scope, route, name string) bool {
+	if route == limit.TenantRoute {
+		return false
+	}
+	r := s.find(limit.Wildcard)
+	return r != nil && m.consult(r, name)
+}
+
+// consult takes r into account and tells whether it decides.
+func (m *Match) consult(r *routeRule, name string) bool {
+	m.Revision = m.Revision.Max(r.revision)
+	if r.rule == nil {
+		return false
+	}
+	m.Rule, m.Scope = r.rule, name
+	return true
+}

@@ -1,0 +1,122 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"time"
+
+	"partidor.dev/partidor/shared/limit"
+)
+
+// Region is one region of the deployment as the ledger or the rules file declares it.
+type Region struct {
+	Name string
+	// Base is the region's part of every key that has never moved, Floor what it always keeps.
+	Base, Floor limit.Share
+	// Domain is the failure domain the region counts for in votes.
+	Domain string
+}
+
+// APIKey is what a credential stands for. Its secret is never held, only its SHA-256.
+type APIKey struct {
+	Tenant  string
+	Enabled bool
+	// ExpiresAt ends the key; zero means never.
+	ExpiresAt time.Time
+	Revision  limit.Revision
+}
+
+type apiKey struct {
+	hash [32]byte
+	APIKey
+}
+
+// Snapshot is everything a gateway decides by, at one moment. It is immutable and safe for any number of readers.
+type Snapshot struct {
+	region      string
+	base        limit.Share
+	regions     []Region
+	regionsAt   limit.Revision
+	defaultRule *limit.Rule
+	scopes      table[scope]
+	everybody   *scope
+	keys        table[apiKey]
+	revision    limit.Revision
+	stale       bool
+	shadow      bool
+	counts      Counts
+}
+
+// Counts is how much a snapshot holds.
+type Counts struct {
+	Rules, Tenants, APIKeys, Moved int
+}
+
+// Empty is what a gateway of region starts with: no rules, no keys, no regions. It is not fit to serve.
+func Empty(region string) *Snapshot {
+	def := limit.DefaultRule
+	return &Snapshot{
+		region:      region,
+		defaultRule: &def,
+		scopes:      newTable[scope](),
+		everybody:   &scope{name: limit.Wildcard},
+		keys:        newTable[apiKey](),
+	}
+}
+
+// Region is the name of the gateway's own region.
+func (s *Snapshot) Region() string { return s.region }
+
+// Regions is every region of the deployment in name order; not to be changed.
+func (s *Snapshot) Regions() []Region { return s.regions }
+
+// Base is the own region's base share, in force for keys that have never moved.
+func (s *Snapshot) Base() limit.Share { return s.base }
+
+// Default is the rule of keys that no rule matches.
+func (s *Snapshot) Default() *limit.Rule { return s.defaultRule }
+
+// Revision is the newest thing the snapshot knows of.
+func (s *Snapshot) Revision() limit.Revision { return s.revision }
+
+// Stale tells that the snapshot was read from disk and that its source has not been reached since.
+func (s *Snapshot) Stale() bool { return s.stale }
+
+// Shadow is the kill switch: while it is on, refusals are counted but not enforced.
+func (s *Snapshot) Shadow() bool { return s.shadow }
+
+// Counts is how much the snapshot holds.
+func (s *Snapshot) Counts() Counts { return s.counts }
+
+// Tenant is whom the credential with this SHA-256 belongs to. ok is false for unknown, disabled and expired ones.
+func (s *Snapshot) Tenant(hash [32]byte, now time.Time) (id string, ok bool) {
+	k := s.apiKey(hash)
+	if k == nil || !k.Enabled || (!k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt)) {
+		return "", false
+	}
+	return k.Tenant, true
+}
+
+func (s *Snapshot) apiKey(hash [32]byte) *apiKey { return findKey(&s.keys, hash) }
+
+func findKey(t *table[apiKey], hash [32]byte) *apiKey {
+	h := keyHash(hash)
+	for _, slot := range t.bucket(h) {
+		if slot.hash == h && slot.entry.hash == hash {
+			return slot.entry
+		}
+	}
+	return nil
+}
+
+// keyHash is part of what is already a cryptographic hash.
+func keyHash(hash [32]byte) uint64 { return binary.LittleEndian.Uint64(hash[:8]) }
+
+func findScope(t *table[scope], name string) *scope {
+	h := hashOf(name)
+	for _, slot := range t.bucket(h) {
+		if slot.hash == h && slot.entry.name == name {
+			return slot.entry
+		}
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package snapshot
+
+import (
+	"iter"
+
+	"partidor.dev/partidor/shared/limit"
+)
+
+// RuleEntry is one word on a rule: what holds for (tenant, route), or since when nothing does (Rule nil).
+type RuleEntry struct {
+	Tenant, Route string
+	Rule          *limit.Rule
+	Revision      limit.Revision
+}
+
+// PlanEntry is the plan of a tenant, empty for none.
+type PlanEntry struct {
+	Tenant, Plan string
+	Revision     limit.Revision
+}
+
+// Rules is every rule and tombstone, in no order.
+func (s *Snapshot) Rules() iter.Seq[RuleEntry] {
+	return func(yield func(RuleEntry) bool) {
+		s.eachScope(func(sc *scope) bool {
+			for i := range sc.rules {
+				r := &sc.rules[i]
+				if r.said() && !yield(RuleEntry{sc.name, r.route, r.rule, r.revision}) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+}
+
+// Plans is every tenant that the ledger has spoken of, in no order.
+func (s *Snapshot) Plans() iter.Seq[PlanEntry] {
+	return func(yield func(PlanEntry) bool) {
+		s.scopes.each(func(sc *scope) bool {
+			if sc.planRevision == (limit.Revision{}) {
+				return true
+			}
+			plan := sc.plan
+			if plan != "" {
+				plan = plan[len(limit.PlanPrefix):]
+			}
+			return yield(PlanEntry{sc.name, plan, sc.planRevision})
+		})
+	}
+}
+
+// APIKeys is every credential by its SHA-256, in no order.
+func (s *Snapshot) APIKeys() iter.Seq2[[32]byte, APIKey] {
+	return func(yield func([32]byte, APIKey) bool) {
+		s.keys.each(func(k *apiKey) bool { return yield(k.hash, k.APIKey) })
+	}
+}
+
+// Moved is every key known to have moved, in no order.
+func (s *Snapshot) Moved() iter.Seq[limit.Key] {
+	return func(yield func(limit.Key) bool) {
+		s.scopes.each(func(sc *scope) bool {
+			for i := range sc.rules {
+				if sc.rules[i].moved && !yield(limit.Key{Tenant: sc.name, Route: sc.rules[i].route}) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+}
+
+// Rule is exactly what has been said of (tenant, route), without precedence. The rule is nil after a deletion; ok is
+// false where nothing was ever said.
+func (s *Snapshot) Rule(tenant, route string) (e RuleEntry, ok bool) {
+	sc := s.everybody
+	if tenant != limit.Wildcard {
+		sc = findScope(&s.scopes, tenant)
+	}
+	if sc == nil {
+		return RuleEntry{}, false
+	}
+	r := sc.find(route)
+	if r == nil || !r.said() {
+		return RuleEntry{}, false
+	}
+	return RuleEntry{tenant, route, r.rule, r.revision}, true
+}
+
+// APIKey is what is known of the credential with this SHA-256, usable or not.
+func (s *Snapshot) APIKey(hash [32]byte) (APIKey, bool) {
+	k := s.apiKey(hash)
+	if k == nil {
+		return APIKey{}, false
+	}
+	return k.APIKey, true
+}
+
+func (s *Snapshot) eachScope(f func(*scope) bool) {
+	if f(s.everybody) {
+		s.scopes.each(f)
+	}
+}

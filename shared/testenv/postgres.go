@@ -59,7 +59,7 @@ func StartPostgresServer(tb testing.TB) *PostgresServer {
 	}
 	tb.Cleanup(func() {
 		if s.proc != nil {
-			s.proc.kill()
+			s.Kill()
 		}
 		_ = os.RemoveAll(filepath.Dir(s.Dir))
 	})
@@ -141,7 +141,7 @@ func (s *PostgresServer) start() error {
 		return err
 	}
 	if err := p.awaitReady(s.probe); err != nil {
-		p.kill()
+		p.end(syscall.SIGQUIT)
 		return err
 	}
 	s.proc = p
@@ -186,6 +186,12 @@ func (s *PostgresServer) Database(tb testing.TB) *Postgres {
 // Stop ends the server in order but without waiting for its clients (a fast shutdown).
 func (s *PostgresServer) Stop() {
 	s.proc.end(syscall.SIGINT)
+	s.proc = nil
+}
+
+// Kill ends the server as a crash would: connections are cut and nothing is written out, so that the next start recovers.
+func (s *PostgresServer) Kill() {
+	s.proc.end(syscall.SIGQUIT) // an immediate shutdown reaps the server's children, SIGKILL would leave them behind
 	s.proc = nil
 }
 

@@ -52,7 +52,9 @@ func spawn(argv []string, credential *syscall.Credential, removeDir string) (*pr
 }
 
 func (p *process) startGuard(removeDir string) error {
-	const script = `cat >/dev/null; kill -KILL "-$1" 2>/dev/null; [ -z "$2" ] || rm -rf -- "$2"`
+	// SIGQUIT first: PostgreSQL then ends and reaps its own children, Redis simply ends.
+	const script = `cat >/dev/null; kill -QUIT "$1" 2>/dev/null && sleep 1
+kill -KILL "-$1" 2>/dev/null; [ -z "$2" ] || rm -rf -- "$2"`
 	p.guard = exec.Command("sh", "-c", script, "guard", strconv.Itoa(p.cmd.Process.Pid), removeDir)
 	p.guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	life, err := p.guard.StdinPipe()

@@ -20,6 +20,13 @@ type Limit struct {
 	Moved bool
 	// Cost in whole tokens, at least 0.
 	Cost int64
+	// Owed is what the asker has admitted of this key without asking (while the store was away): it is taken first, whether
+	// or not the request is then admitted, down to −capacity. Negative, it is tokens taken ahead that come back unused:
+	// they are added first, up to the capacity in force.
+	Owed int64
+	// Ahead asks for up to so many whole tokens beyond Cost, for the asker to spend without asking. They are given only to
+	// an admitted request, only from what is left after Cost, and the same number of every limit of the call.
+	Ahead int64
 }
 
 // Store decides requests against buckets.

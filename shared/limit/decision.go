@@ -60,12 +60,15 @@ type Decision struct {
 	Share Share
 	// Remaining is the whole tokens left in this region's slice, never negative.
 	Remaining int64
-	// RetryAfter is the time until the same request would be admitted if nobody else took tokens. Zero unless Refused.
+	// RetryAfter is the time until the same request would be admitted if nobody else took tokens. Zero unless Refused, or
+	// Unable where the decider knows when to try again.
 	RetryAfter time.Duration
 	// ResetAfter is the time until the slice is full again if nobody takes tokens.
 	ResetAfter time.Duration
 	// Tokens is the bucket's level with its fraction after the decision. The fallback keeps itself warm from it.
 	Tokens float64
+	// Ahead is the whole tokens given beyond the cost of each limit, at most what was asked for.
+	Ahead int64
 	// Degraded marks a decision made without the truth at hand.
 	Degraded bool
 }

@@ -90,7 +90,8 @@ type Changed struct {
 	Revision limit.Revision `json:"revision"`
 }
 
-// Transfer carries the cumulative rows of one region to another, many keys at once.
+// Transfer carries the cumulative rows of one region to another, many keys at once. The incarnations hold for every row in
+// it: rows under other incarnations travel in a message of their own.
 type Transfer struct {
 	Header
 	To string `json:"to"`
@@ -106,9 +107,9 @@ type Row struct {
 	// Epoch of the row: counters are closed and restarted only under a new one.
 	Epoch int64       `json:"e"`
 	Share limit.Share `json:"s"`
-	// Ride is tokens that rode along on moved share; Loan is whole tokens lent.
-	Ride float64 `json:"ride,omitempty"`
-	Loan int64   `json:"loan,omitempty"`
+	// Ride is thousandths of a token that rode along on moved share; Loan is whole tokens lent.
+	Ride int64 `json:"ride,omitempty"`
+	Loan int64 `json:"loan,omitempty"`
 	// Base is the sender's base share of the key, recorded when the key first moved.
 	Base limit.Share `json:"b"`
 }
@@ -127,7 +128,7 @@ type AckRow struct {
 	Route   string      `json:"r"`
 	Epoch   int64       `json:"e"`
 	Share   limit.Share `json:"s"`
-	Ride    float64     `json:"ride,omitempty"`
+	Ride    int64       `json:"ride,omitempty"`
 	Loan    int64       `json:"loan,omitempty"`
 	Refused int64       `json:"refused,omitempty"`
 }

@@ -1,0 +1,273 @@
+-- Shared arithmetic of every script. lua.go puts clock.lua and this file in front of each script.
+--
+-- A bucket is the hash rl:{tenant}:route. Its fields:
+--   tokens  level at ts, in tokens, %.17g. Below zero is debt (tolerance, or what was admitted while Redis was away).
+--   ts      time of that level by Redis's clock, in milliseconds with three decimals. It may lie a little before the
+--           last write: refill that a double could not hold beside `tokens` stays in ts, so rounding loses nothing.
+--   rev     revision of `rule`, epoch.number.
+--   rule    what that revision says: "capacity refill period base" (tokens, tokens, seconds, ppm), and for window
+--           algorithms two more: algorithm (1 fixed, 2 log, 3 counter) and window (seconds, or h, d, m).
+--   share   ppm in force. Present from the first move on; without it the rule's base counts.
+--   held    whole tokens lent and not yet acknowledged; they lower the effective capacity.
+--   floor   ppm that never leaves the region.
+-- Scripts may keep further fields; nothing here touches them.
+--
+-- Times inside a script are microseconds, rates are num/den tokens per microsecond. Order in every script: load (settles
+-- the refill under the OLD rule, share and hold), adopt (takes a rule that is not older, clamps, never raises), work,
+-- save. The Go twin is shared/bucket; the operations and their order are the same, so both round alike.
+
+local WHOLE = 1000000
+-- A token counts as present from this much below 1: sums of refills like 0.1 + 0.1 + … may fall short of it by rounding.
+-- What is taken that way stays in `tokens` as debt, so it is never minted.
+local TOLERANCE = 1e-9
+local EPSILON = 2 ^ -52
+-- Beyond this a TTL (ms) is not worth setting; the key stays until it is deleted.
+local FOREVER = 9e14
+
+-- finite gives s as a number, or nil where it is missing, mistyped, NaN or infinite.
+local function finite(s)
+  local x = tonumber(s)
+  if x and x - x == 0 then return x end
+end
+
+local rules = {}
+-- parse_rule gives the numbers of a `rule` text, or nil where it is unreadable. `fill` is the time from empty to full in
+-- milliseconds (for windows: the window), whatever the share.
+local function parse_rule(text)
+  if not text then return nil end
+  local r = rules[text]
+  if r then return r end
+  local c, n, p, base, algorithm, window = string.match(text, '^(%d+) (%d+) (%d+) (%d+) ?(%d?) ?(%w*)$')
+  if not c then return nil end
+  r = {
+    text = text, capacity = tonumber(c), refill = tonumber(n), period = tonumber(p), base = tonumber(base),
+    algorithm = tonumber(algorithm) or 0, window = tonumber(window) or window,
+  }
+  if r.capacity <= 0 or r.period <= 0 or r.base > WHOLE then return nil end
+  if r.algorithm == 0 then
+    if r.refill <= 0 then return nil end
+    r.fill = r.capacity * r.period / r.refill * 1000
+  else
+    local months = { h = 3600, d = 86400, m = 31 * 86400 }
+    local seconds = months[window] or tonumber(window)
+    if not seconds or seconds <= 0 then return nil end
+    r.fill = seconds * 1000
+  end
+  rules[text] = r
+  return r
+end
+
+-- compare_rev orders two revisions: negative where a is older than b. An unreadable one is older than any.
+local function compare_rev(a, b)
+  if a == b then return 0 end
+  local ae, an = string.match(a or '', '^(%d+)%.(%d+)$')
+  local be, bn = string.match(b or '', '^(%d+)%.(%d+)$')
+  if not be then return ae and 1 or 0 end
+  if not ae then return -1 end
+  if ae ~= be then return tonumber(ae) - tonumber(be) end
+  return tonumber(an) - tonumber(bn)
+end
+
+local asks = {}
+-- parse_ask reads how a caller describes one limit: "rev|rule|floor flags cost ahead".
+--   floor  ppm of this region, used where the key's own is not at hand
+--   flags  1: the key is known to have moved; 2: a missing bucket starts empty; both: 3
+--   cost   whole tokens to take; ahead: up to so many more, if they are there
+local function parse_ask(text)
+  local a = asks[text]
+  if a then return a end
+  local rev, rule, floor, flags, cost, ahead =
+    string.match(text, '^(%d+%.%d+)|([^|]+)|(%d+) (%d) (%d+) (%d+)$')
+  local numbers = parse_rule(rule)
+  if not numbers then error('ERR partidor: unreadable limit ' .. text, 0) end
+  flags = tonumber(flags)
+  a = {
+    rev = rev, rule = numbers, floor = tonumber(floor), moved = flags % 2 == 1, empty = flags >= 2,
+    cost = tonumber(cost), ahead = tonumber(ahead),
+  }
+  asks[text] = a
+  return a
+end
+
+-- new_env is what holds for a whole call: the time, and what the caller knows of this Redis.
+--   loss     when this Redis last lost its data (ms of its clock), 0 for never
+--   horizon  ms; buckets that take longer to fill start full even after a loss
+--   fenced   '1' while the region may use no more than its floor
+local function new_env(loss, horizon, fenced)
+  local now = now_us()
+  return {
+    now = now, text = string.format('%.3f', now / 1000),
+    loss = tonumber(loss) * 1000, horizon = tonumber(horizon), fenced = fenced == '1',
+  }
+end
+
+local function part(capacity, share)
+  if share == WHOLE then return capacity end
+  return capacity * share / WHOLE
+end
+
+-- reslice computes b.inforce (ppm), b.eff (tokens) and b.num/b.den (tokens per µs) from b's rule and rights. Call it after
+-- every change of b.rule, b.share, b.held or b.floor.
+local function reslice(b, env)
+  local rule = b.rule
+  local share, held = b.share or rule.base, b.held
+  if b.lost or env.fenced then
+    held = 0
+    if b.lost or share > b.floor then share = b.floor end
+  end
+  local eff = part(rule.capacity, share)
+  if held > 0 then
+    local low = part(rule.capacity, b.floor < share and b.floor or share)
+    eff = eff - held
+    if eff < low then eff = low end
+  end
+  b.inforce, b.eff = share, eff
+  b.num, b.den = rule.refill * share, rule.period * 1e12
+end
+
+-- refill gives level and time after the refill from ts to now, at most eff. What rounding would drop from the sum stays in
+-- the returned time, rounded so that nothing is minted. A clock stepped back refills nothing and pulls the time back.
+local function refill(tokens, ts, now, eff, num, den)
+  if tokens >= eff then return eff, now end
+  if now <= ts then return tokens, now end
+  local gain = (now - ts) * num / den
+  local sum = tokens + gain
+  if sum >= eff then return eff, now end
+  local added = sum - tokens
+  local rest = (tokens - (sum - added)) + (gain - added)
+  if rest < 0 then
+    local below = sum - math.abs(sum) * EPSILON
+    rest = rest + (sum - below)
+    sum = below
+  end
+  local back = 0
+  if rest > 0 then
+    back = math.floor(rest * den / num)
+    if back > now - ts then back = now - ts end
+  end
+  return sum, now - back
+end
+
+-- wait_us is the time until `cost` tokens are there if nobody takes any, in whole µs rounded up; nil where that never comes.
+local function wait_us(tokens, cost, num, den)
+  local missing = cost - tokens
+  if missing <= TOLERANCE then return 0 end
+  if num <= 0 then return nil end
+  local slack = cost * 4 * EPSILON - TOLERANCE / 2
+  if slack > 0 then missing = missing + slack end
+  return math.ceil(missing * den / num)
+end
+
+-- settle brings b to env.now under its present slice. Window algorithms replace this step (windows.lua).
+local function settle(b, env)
+  b.tokens, b.ts = refill(b.tokens, b.ts, env.now, b.eff, b.num, b.den)
+end
+
+-- clamp takes away what no longer fits under the slice. It never raises.
+local function clamp(b)
+  if b.tokens > b.eff then b.tokens = b.eff end
+end
+
+-- fresh is the level of a bucket that is not there: full, unless this Redis lost its data less than a time to fill ago. A key
+-- that has moved was there before, so its level begins at nothing.
+local function fresh(b, ask, env)
+  if ask.empty or (b.moved and not b.lost) then return 0 end
+  if env.loss > 0 and (b.lost or b.rule.fill <= env.horizon) then
+    local since = env.now - env.loss
+    if since < 0 then since = 0 end
+    return math.min(b.eff, since * b.num / b.den)
+  end
+  if b.lost then return 0 end
+  return b.eff
+end
+
+-- load reads and settles one bucket. Every field a decision needs comes with one HMGET. A result without b.rule has
+-- neither state nor rule yet: adopt completes it. b.there: tokens and ts were readable. b.moved: the key has rights.
+-- b.lost: it has moved, and its rights are missing or unreadable. b.broken: something was there that had to be thrown away.
+local function load(key, ask, env)
+  local f = redis.pcall('HMGET', key, 'tokens', 'ts', 'rev', 'rule', 'share', 'held', 'floor')
+  local b = { key = key, held = 0, floor = ask.floor, tokens = 0, ts = env.now }
+  if f.err then
+    if not string.find(f.err, 'WRONGTYPE', 1, true) then error(f.err, 0) end
+    b.wrong, b.broken, f = true, true, {}
+  end
+  if f[5] or f[6] or f[7] then
+    b.moved = true
+    local share, held, floor = finite(f[5]), finite(f[6] or 0), finite(f[7] or 0)
+    if share and held and floor and share >= 0 and share <= WHOLE and held >= 0 and floor >= 0 then
+      b.share, b.held, b.floor = share, held, floor
+    else
+      b.lost, b.broken = true, true
+    end
+  elseif ask.moved then
+    b.lost = true
+  end
+  local tokens, ts = finite(f[1]), finite(f[2])
+  if tokens and ts then
+    b.there, b.tokens, b.ts = true, tokens, math.floor(ts * 1000 + 0.5)
+    b.was, b.stepped = b.ts, b.ts > env.now
+  elseif f[1] or f[2] then
+    b.broken = true
+  end
+  b.rule, b.rev = parse_rule(f[4]), f[3]
+  if b.rule and not string.find(b.rev or '', '^%d+%.%d+$') then b.rule = nil end
+  if b.rule and b.there then
+    reslice(b, env)
+    settle(b, env)
+  end
+  return b
+end
+
+-- adopt lets b go by the caller's rule unless b has seen a newer revision; b.stale tells the caller so. Afterwards the slice
+-- is up to date and the level within it. b.adopted: rev or rule must be written. b.newer: it was strictly newer.
+local function adopt(b, ask, env)
+  local known = b.rule
+  if known then
+    local order = b.rev == ask.rev and 0 or compare_rev(ask.rev, b.rev)
+    b.stale = order < 0
+    if order > 0 then b.newer, b.adopted = true, true end
+    if order == 0 and known ~= ask.rule then b.adopted = true end
+    if order > 0 or (order == 0 and known ~= ask.rule) then
+      b.rule, b.rev = ask.rule, ask.rev
+      reslice(b, env)
+    end
+  else
+    b.stale, b.newer, b.adopted, b.rule, b.rev = false, true, true, ask.rule, ask.rev
+    reslice(b, env)
+  end
+  if not b.there and not b.begun then
+    b.begun, b.tokens, b.ts = true, fresh(b, ask, env), env.now
+  elseif b.there and not known then
+    b.ts = env.now
+  end
+  clamp(b)
+end
+
+local function level_text(tokens) return string.format('%.17g', tokens) end
+
+-- expire keeps the TTL at least one time to fill away, and sets it only when a fill period begins or the rule changes: set to
+-- two periods by the first write of a period, it is still more than one away at the last. Keys with rights have none.
+local function expire(b, env)
+  if b.moved then return end
+  local period = b.rule.fill
+  if period < 500 then period = 500 end
+  local unit = period * 1000
+  if b.there and not b.adopted and not b.stepped and math.floor(b.was / unit) == math.floor(env.now / unit) then return end
+  if period > FOREVER then
+    redis.call('PERSIST', b.key)
+  else
+    redis.call('PEXPIRE', b.key, string.format('%.0f', math.ceil(2 * period)))
+  end
+end
+
+-- save writes level, time and, where they changed, revision and rule, and keeps the TTL.
+local function save(b, env)
+  if b.wrong then redis.call('DEL', b.key) end
+  local ts = b.ts == env.now and env.text or string.format('%.3f', b.ts / 1000)
+  if b.adopted then
+    redis.call('HSET', b.key, 'tokens', level_text(b.tokens), 'ts', ts, 'rev', b.rev, 'rule', b.rule.text)
+  else
+    redis.call('HSET', b.key, 'tokens', level_text(b.tokens), 'ts', ts)
+  end
+  expire(b, env)
+end

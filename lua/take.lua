@@ -1,0 +1,119 @@
+-- Take: decides many requests, each against one or more limits, all buckets in one slot.
+--
+-- KEYS     the buckets, request by request, limit by limit
+-- ARGV[1]  loss, ARGV[2] horizon, ARGV[3] fenced: see new_env
+-- ARGV[4…] one per request: its limits (see parse_ask) joined by ';'
+--
+-- Reply: one string per request, "outcome limit tokens" and then any of the marked fields:
+--   outcome  A allowed (every limit charged), R refused, L larger than a capacity (nothing charged)
+--   limit    index of the limit that the rest speaks of: the one that refused for longest, else the one with least left
+--   tokens   its level afterwards, %.17g
+--   s share in force, ppm   e effective capacity, tokens    both always
+--   g tokens taken ahead    v revision and u rule (commas for spaces) that the bucket goes by, where newer than the caller's
+--   x something unreadable was thrown away    l the key's rights are lost, the floor counts
+-- Durations follow from level, slice and rule; the caller computes them (shared/bucket).
+--
+-- A refusal writes nothing, except: time pulled back after a clock step, a strictly newer revision, and the beginning of a
+-- bucket that does not start full (it would never fill otherwise).
+
+local env = new_env(ARGV[1], ARGV[2], ARGV[3])
+local buckets, dirty = {}, {}
+
+-- bucket gives the state of one key, shared by all requests of the call that name it: hot keys are read and written once.
+local function bucket(key, ask)
+  local b = buckets[key]
+  if not b then
+    b = load(key, ask, env)
+    buckets[key] = b
+  end
+  adopt(b, ask, env)
+  return b
+end
+
+local function touch(b)
+  if not b.dirty then
+    b.dirty = true
+    dirty[#dirty + 1] = b
+  end
+end
+
+local function note(b)
+  if (b.there and (b.stepped or b.newer)) or (b.begun and b.tokens < b.eff) then touch(b) end
+end
+
+local function answer(outcome, index, b, granted)
+  local s = outcome .. ' ' .. index .. ' ' .. level_text(b.tokens) .. ' s' .. b.inforce .. ' e' .. level_text(b.eff)
+  if granted > 0 then s = s .. ' g' .. string.format('%.0f', granted) end
+  if b.stale then s = s .. ' v' .. b.rev .. ' u' .. string.gsub(b.rule.text, ' ', ',') end
+  if b.broken then s = s .. ' x' end
+  if b.lost then s = s .. ' l' end
+  return s
+end
+
+-- fits tells how a limit judges: 'A', 'R' or 'L', and for 'R' how long it would refuse (µs).
+local function fits(b, ask)
+  if ask.cost > b.rule.capacity then return 'L', math.huge end
+  if b.tokens >= ask.cost - TOLERANCE then return 'A', 0 end
+  if ask.cost > b.eff + TOLERANCE then return 'R', math.huge end
+  return 'R', wait_us(b.tokens, ask.cost, b.num, b.den) or math.huge
+end
+
+local function charge(b, ask)
+  local granted = 0
+  b.tokens = b.tokens - ask.cost
+  if ask.ahead > 0 then
+    granted = math.min(ask.ahead, math.floor(b.tokens + TOLERANCE))
+    if granted < 0 then granted = 0 end
+    b.tokens = b.tokens - granted
+  end
+  if ask.cost > 0 or granted > 0 then touch(b) end
+  return granted
+end
+
+local function single(key, ask)
+  local b = bucket(key, ask)
+  local outcome = fits(b, ask)
+  local granted = 0
+  if outcome == 'A' then granted = charge(b, ask) else note(b) end
+  return answer(outcome, 0, b, granted)
+end
+
+local rank = { A = 0, R = 1, L = 2 }
+
+local function several(first, list)
+  local found, worst, at, longest = {}, 'A', 0, -1
+  for i, ask in ipairs(list) do
+    local b = bucket(KEYS[first + i - 1], ask)
+    found[i] = b
+    local outcome, wait = fits(b, ask)
+    if rank[outcome] > rank[worst] or (outcome == worst and outcome ~= 'A' and wait > longest) then
+      worst, at, longest = outcome, i, wait
+    end
+  end
+  if worst ~= 'A' then
+    for _, b in ipairs(found) do note(b) end
+    return answer(worst, at - 1, found[at], 0)
+  end
+  local least = math.huge
+  for i, b in ipairs(found) do
+    charge(b, list[i])
+    if b.tokens < least then least, at = b.tokens, i end
+  end
+  return answer('A', at - 1, found[at], 0)
+end
+
+local replies, k = {}, 1
+for r = 4, #ARGV do
+  local text = ARGV[r]
+  if string.find(text, ';', 1, true) then
+    local list = {}
+    for one in string.gmatch(text, '[^;]+') do list[#list + 1] = parse_ask(one) end
+    replies[r - 3] = several(k, list)
+    k = k + #list
+  else
+    replies[r - 3] = single(KEYS[k], parse_ask(text))
+    k = k + 1
+  end
+end
+for _, b in ipairs(dirty) do save(b, env) end
+return replies

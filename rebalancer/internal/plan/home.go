@@ -1,0 +1,100 @@
+package plan
+
+import (
+	"partidor.dev/partidor/shared/limit"
+)
+
+// A tiny limit cannot be cut into slices that each still admit a request: all its rights sit in one home region.
+const (
+	// tinyBelow: a limit is tiny where its capacity is below this many requests of the largest cost per region with demand.
+	tinyBelow = 2
+	// tinyUntil: a limit that has a home keeps it until the capacity is this many. The gap keeps it from flapping.
+	tinyUntil = 3
+	// homeMoves: the home moves to a region whose demand is this many times that of the present home.
+	homeMoves = 2.0
+)
+
+// Tiny tells whether a limit needs a home region: capacity below twice the largest cost for every region with demand.
+func Tiny(capacity, largestCost int64, regionsWithDemand int) bool {
+	return capacity < tinyBelow*max(1, largestCost)*int64(max(1, regionsWithDemand))
+}
+
+// home picks the home region of a tiny limit; ok is false where the limit is not tiny.
+func (s *scratch) home(d *Demand) (home int, ok bool) {
+	present, most, active := -1, -1, 0
+	for i := range s.regions {
+		if s.current[i] == limit.Whole {
+			present = i
+		}
+		if d.Loads[i].demand(s.p) > 0 {
+			active++
+		}
+		if d.Loads[i].Known && !s.regions[i].Drained && (most < 0 || d.Loads[i].demand(s.p) > d.Loads[most].demand(s.p)) {
+			most = i
+		}
+	}
+	below := int64(tinyBelow)
+	if present >= 0 && d.Last != nil {
+		below = tinyUntil
+	}
+	if d.Rule.Algorithm != limit.TokenBucket || d.Rule.Capacity >= below*max(1, d.LargestCost)*int64(max(1, active)) {
+		return 0, false
+	}
+	if d.Pins != nil {
+		for i, pin := range d.Pins {
+			if pin == limit.Whole {
+				return i, true
+			}
+		}
+	}
+	if present < 0 {
+		present = s.largestHolder()
+	}
+	if !d.Loads[present].Known || most < 0 {
+		return present, true
+	}
+	if s.regions[present].Drained || d.Loads[most].demand(s.p) > homeMoves*d.Loads[present].demand(s.p) {
+		return most, true
+	}
+	return present, true
+}
+
+func (s *scratch) largestHolder() int {
+	best := 0
+	for i, c := range s.current {
+		if c > s.current[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+// gather moves everything that known regions hold to home, whole: no floors, no steps.
+func (s *scratch) gather(d *Demand, home int) Reason {
+	clear(s.target)
+	clear(s.floor)
+	rest := limit.Whole
+	for i := range s.regions {
+		if i != home && !d.Loads[i].Known {
+			s.target[i] = s.current[i]
+			rest -= s.current[i]
+		}
+	}
+	if !d.Loads[home].Known {
+		// A silent home is not given more, and nothing is taken from it.
+		copy(s.target, s.current)
+		return Reason{Kind: Silent}
+	}
+	s.target[home] = rest
+	reason := Reason{Kind: Home}
+	reason.describe(d, s, home, s.largestLoser())
+	if s.target[home] == s.current[home] {
+		reason.Kind = Steady
+	}
+	return reason
+}
+
+func (s *scratch) largestLoser() int {
+	_, lose := s.extremes()
+	return lose
+}

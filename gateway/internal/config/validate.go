@@ -1,0 +1,146 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"partidor.dev/partidor/shared/limit"
+)
+
+// Validate reports every fault of a completed configuration (WithDefaults), each a *FieldError. Whether two routes
+// contradict each other is decided by the route table, which is built from it.
+func (c *Config) Validate() error {
+	var f faults
+	address(&f, "listen", c.Listen)
+	c.validateServer(&f)
+	c.validateAdmin(&f)
+	regionName(&f, "region", c.Region)
+	if err := limit.ValidateName("instance", c.Instance); err != nil {
+		f.add("instance", "%s", strings.TrimPrefix(err.Error(), "instance: "))
+	}
+	c.Identity.validate(&f)
+	c.Addresses.validate(&f)
+	c.CORS.validate(&f)
+	c.validateUpstreams(&f)
+	c.validateRoutes(&f)
+	c.validateStores(&f)
+	c.Decision.validate(&f)
+	c.Fallback.validate(&f)
+	oneOf(&f, "exchange.fast_loop", c.Exchange.FastLoop, "on", "off")
+	between(&f, "exchange.floor", c.Exchange.Floor, 0, int64(limit.Whole))
+	positive(&f, "exchange.home_budget", c.Exchange.HomeBudget)
+	positive(&f, "usage.interval", c.Usage.Interval)
+	positive(&f, "usage.heartbeat", c.Usage.Heartbeat)
+	atLeast(&f, "usage.max_keys", c.Usage.MaxKeys, 1)
+	oneOf(&f, "telemetry.log_level", c.Telemetry.LogLevel, "debug", "info", "warn", "error")
+	return f.err()
+}
+
+func (c *Config) validateServer(f *faults) {
+	s := &c.Server
+	positive(f, "server.read_header_timeout", s.ReadHeaderTimeout)
+	positive(f, "server.idle_timeout", s.IdleTimeout)
+	between(f, "server.max_header_bytes", s.MaxHeaderBytes, 4<<10, 1<<20)
+	between(f, "server.max_concurrent_streams", s.MaxConcurrentStreams, 1, 10_000)
+	notNegative(f, "server.drain_delay", s.DrainDelay)
+	positive(f, "server.drain_timeout", s.DrainTimeout)
+	if c.TLS.Enabled() && (c.TLS.CertFile == "" || c.TLS.KeyFile == "") {
+		f.add("tls", "cert_file and key_file belong together")
+	}
+	oneOf(f, "tls.min_version", c.TLS.MinVersion, "1.2", "1.3")
+	if c.TLS.ClientCAFile != "" && !c.TLS.Enabled() {
+		f.add("tls.client_ca_file", "needs cert_file and key_file")
+	}
+}
+
+func (c *Config) validateAdmin(f *faults) {
+	host := address(f, "admin.listen", c.Admin.Listen)
+	if c.Admin.Listen == c.Listen {
+		f.add("admin.listen", "%q is the data port", c.Admin.Listen)
+	}
+	onlyOne(f, "admin", "token_file", c.Admin.TokenFile, "token_env", c.Admin.TokenEnv)
+	if !loopback(host) && c.Admin.TokenFile == "" && c.Admin.TokenEnv == "" {
+		f.add("admin.listen", "%q is not loopback: give token_file or token_env", c.Admin.Listen)
+	}
+}
+
+// address checks host:port and returns the host.
+func address(f *faults, field, v string) string {
+	host, port, err := net.SplitHostPort(v)
+	if err != nil {
+		f.add(field, "%q, must be host:port", v)
+		return ""
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		f.add(field, "%q, port must be from 0 to 65535", v)
+	}
+	return host
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// regionName demands a name that can stand in a NATS subject and in a Redis field.
+func regionName(f *faults, field, v string) {
+	if v == "" {
+		f.add(field, "must not be empty")
+		return
+	}
+	for _, r := range v {
+		if !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_') {
+			f.add(field, "%q, must hold only a-z, 0-9, - and _", v)
+			return
+		}
+	}
+	if len(v) > limit.MaxNameBytes {
+		f.add(field, "%d bytes, at most %d", len(v), limit.MaxNameBytes)
+	}
+}
+
+func positive(f *faults, field string, d time.Duration) {
+	if d <= 0 {
+		f.add(field, "%s, must be above 0", d)
+	}
+}
+
+func notNegative(f *faults, field string, d time.Duration) {
+	if d < 0 {
+		f.add(field, "%s, must not be negative", d)
+	}
+}
+
+func onlyOne(f *faults, parent, a, av, b, bv string) {
+	if av != "" && bv != "" {
+		f.add(parent, "give %s or %s, not both", a, b)
+	}
+}
+
+func headerName(f *faults, field, v string) {
+	if !httpguts.ValidHeaderFieldName(v) {
+		f.add(field, "%q is no header name", v)
+	}
+}
+
+func networks(f *faults, field string, list []string) {
+	for i, v := range list {
+		if _, err := ParseNetwork(v); err != nil {
+			f.add(index(field, i), "%s", err)
+		}
+	}
+}
+
+func duplicates(list []string) bool {
+	sorted := slices.Clone(list)
+	slices.Sort(sorted)
+	return len(slices.Compact(sorted)) != len(list)
+}

@@ -15,7 +15,7 @@ type Route struct {
 	Default bool `yaml:"default"`
 	// CaseInsensitive matches the path without regard to ASCII case.
 	CaseInsensitive bool `yaml:"case_insensitive"`
-	// Allow lists ambiguous encodings that are otherwise 400: encoded_slash, encoded_backslash, encoded_dots, nul,
+	// Allow lists ambiguous encodings that are otherwise 400: encoded_slash, encoded_backslash, encoded_dots, control_bytes,
 	// path_parameters, not_utf8.
 	Allow []string `yaml:"allow"`
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Encodings are the words of Route.Allow.
-var Encodings = []string{"encoded_slash", "encoded_backslash", "encoded_dots", "nul", "path_parameters", "not_utf8"}
+var Encodings = []string{"encoded_slash", "encoded_backslash", "encoded_dots", "control_bytes", "path_parameters", "not_utf8"}
 
 func (c *Config) validateUpstreams(f *faults) {
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {

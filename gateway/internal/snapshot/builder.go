@@ -15,7 +15,7 @@ type Builder struct {
 	scopes tableEdit[scope]
 	keys   tableEdit[apiKey]
 	ours   map[*scope]struct{} // scopes already copied by this builder
-	routes map[string]string   // one string per route name: many rules, few routes
+	plans  map[string]string   // plan -> scope name: many tenants, few plans
 }
 
 // Edit begins a change of s.
@@ -25,16 +25,14 @@ func (s *Snapshot) Edit() *Builder {
 		scopes: s.scopes.edit(),
 		keys:   s.keys.edit(),
 		ours:   make(map[*scope]struct{}),
-		routes: make(map[string]string),
+		plans:  make(map[string]string),
 	}
 }
 
 // Build is the changed snapshot. The builder must not be used afterwards.
 func (b *Builder) Build() *Snapshot {
 	for s := range b.ours {
-		if s.index == nil && len(s.rules) >= indexFrom {
-			s.reindex()
-		}
+		s.reindex()
 	}
 	b.next.scopes = b.scopes.table
 	b.next.keys = b.keys.table
@@ -54,12 +52,13 @@ func (b *Builder) DeleteRule(tenant, route string, at limit.Revision) { b.say(te
 
 func (b *Builder) say(tenant, route string, rule *limit.Rule, at limit.Revision) {
 	b.Reach(at)
+	id := b.route(route)
 	if s := b.find(tenant); s != nil {
-		if r := s.find(route); r != nil && r.said() && !at.Newer(r.revision) {
+		if r := s.find(id); r != nil && r.said() && !at.Newer(r.revision) {
 			return
 		}
 	}
-	r := b.own(tenant).at(b.intern(route))
+	r := b.own(tenant).at(id)
 	switch {
 	case r.rule == nil && rule != nil:
 		b.next.counts.Rules++
@@ -82,7 +81,7 @@ func (b *Builder) SetPlan(tenant, plan string, at limit.Revision) {
 	}
 	s.plan, s.planRevision = "", at
 	if plan != "" {
-		s.plan = b.intern(limit.PlanPrefix + plan)
+		s.plan = b.planScope(plan)
 	}
 }
 
@@ -104,13 +103,14 @@ func (b *Builder) SetKey(hash [32]byte, key APIKey) {
 
 // MarkMoved notes that key's share has been moved. That is never taken back within the life of a snapshot.
 func (b *Builder) MarkMoved(key limit.Key) {
+	id := b.route(key.Route)
 	if s := b.find(key.Tenant); s != nil {
-		if r := s.find(key.Route); r != nil && r.moved {
+		if r := s.find(id); r != nil && r.moved {
 			return
 		}
 	}
 	b.next.counts.Moved++
-	b.own(key.Tenant).at(b.intern(key.Route)).moved = true
+	b.own(key.Tenant).at(id).moved = true
 }
 
 // SetRegions declares the regions of the deployment. Refused unless the base split adds up to limit.Whole and names the
@@ -189,11 +189,20 @@ func (b *Builder) own(name string) *scope {
 	return s
 }
 
-func (b *Builder) intern(route string) string {
-	if s, ok := b.routes[route]; ok {
-		return s
+func (b *Builder) route(name string) routeID {
+	id, ok := b.next.routes.ids[name]
+	if !ok {
+		b.next.routes = b.next.routes.with(name)
+		id = b.next.routes.ids[name]
 	}
-	s := strings.Clone(route)
-	b.routes[s] = s
+	return id
+}
+
+func (b *Builder) planScope(plan string) string {
+	s, ok := b.plans[plan]
+	if !ok {
+		s = limit.PlanPrefix + plan
+		b.plans[plan] = s
+	}
 	return s
 }

@@ -32,24 +32,28 @@ type Match struct {
 // own before the wildcard; else the default. The reserved route limit.TenantRoute is matched by its own name only.
 func (s *Snapshot) Lookup(tenant, route string) Match {
 	m := Match{Revision: s.regionsAt, Base: s.base}
+	id, any := s.routes.ids[route], anyRoute
+	if route == limit.TenantRoute {
+		any = noRoute
+	}
 	if own := s.tenant(tenant); own != nil {
-		if r := own.find(route); r != nil {
+		if r := own.find(id); r != nil {
 			m.Moved = r.moved
 			if m.consult(r, ScopeTenantRoute) {
 				return m
 			}
 		}
-		if m.wildcard(own, route, ScopeTenant) {
+		if r := own.find(any); r != nil && m.consult(r, ScopeTenant) {
 			return m
 		}
 		m.Revision = m.Revision.Max(own.planRevision)
 		if own.plan != "" {
-			if plan := findScope(&s.scopes, own.plan); plan != nil && m.scope(plan, route, ScopePlanRoute, ScopePlan) {
+			if plan := findScope(&s.scopes, own.plan); plan != nil && m.scope(plan, id, any, ScopePlanRoute, ScopePlan) {
 				return m
 			}
 		}
 	}
-	if m.scope(s.everybody, route, ScopeRoute, ScopeEverybody) || route == limit.TenantRoute {
+	if m.scope(s.everybody, id, any, ScopeRoute, ScopeEverybody) || route == limit.TenantRoute {
 		return m
 	}
 	m.Rule, m.Scope = s.defaultRule, ScopeDefault
@@ -65,19 +69,12 @@ func (s *Snapshot) tenant(name string) *scope {
 	return findScope(&s.scopes, name)
 }
 
-func (m *Match) scope(s *scope, route, exact, wild string) bool {
-	if r := s.find(route); r != nil && m.consult(r, exact) {
+func (m *Match) scope(s *scope, id, any routeID, exact, wild string) bool {
+	if r := s.find(id); r != nil && m.consult(r, exact) {
 		return true
 	}
-	return m.wildcard(s, route, wild)
-}
-
-func (m *Match) wildcard(s *scope, route, name string) bool {
-	if route == limit.TenantRoute {
-		return false
-	}
-	r := s.find(limit.Wildcard)
-	return r != nil && m.consult(r, name)
+	r := s.find(any)
+	return r != nil && m.consult(r, wild)
 }
 
 // consult takes r into account and tells whether it decides.

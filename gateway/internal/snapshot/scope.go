@@ -1,41 +1,67 @@
 package snapshot
 
 import (
-	"hash/maphash"
+	"maps"
+	"strings"
 
 	"partidor.dev/partidor/shared/limit"
 )
 
 // indexFrom is the number of rules in one scope from which a map beats walking them.
-const indexFrom = 8
+const indexFrom = 16
+
+// routeID stands for a route's name within a snapshot: there are many rules but few routes, and numbers compare faster.
+type routeID uint32
+
+// The wildcard is known to every snapshot, anything else from its first mention on.
+const (
+	noRoute  routeID = 0
+	anyRoute routeID = 1
+)
+
+// routes gives every route name a number. It is immutable once published.
+type routes struct {
+	ids   map[string]routeID
+	names []string // by routeID
+}
+
+func newRoutes() *routes {
+	return &routes{ids: map[string]routeID{limit.Wildcard: anyRoute}, names: []string{"", limit.Wildcard}}
+}
+
+// with is a copy that knows name too.
+func (r *routes) with(name string) *routes {
+	name = strings.Clone(name)
+	next := &routes{ids: maps.Clone(r.ids), names: append(r.names[:len(r.names):len(r.names)], name)}
+	next.ids[name] = routeID(len(r.names))
+	return next
+}
 
 // scope is what is known of one tenant, of one plan (name @plan) or of everybody (name *).
 type scope struct {
-	name string
+	name  string
+	rules []routeRule
+	index map[routeID]int // route -> rules, from indexFrom on
 	// plan is the scope name of a tenant's plan, empty without one; planRevision is when that was last said.
 	plan         string
 	planRevision limit.Revision
-	rules        []routeRule
-	index        map[string]int // route -> rules, from indexFrom on
 }
 
-// routeRule is a scope's word on one route, or on all others where route is the wildcard.
+// routeRule is a scope's word on one route, or on all others for anyRoute.
 type routeRule struct {
-	route string
+	route routeID
+	// moved tells that the key (scope, route) has had its share moved.
+	moved bool
 	// rule is nil where it has been deleted (a tombstone) or never existed (only moved is known).
 	rule     *limit.Rule
 	revision limit.Revision
-	// moved tells that the key (scope, route) has had its share moved.
-	moved bool
 }
 
 // said tells whether there has been any word on the rule, a deletion included.
 func (r *routeRule) said() bool { return r.rule != nil || r.revision != limit.Revision{} }
 
-func hashOf(name string) uint64 { return maphash.String(seed, name) }
-
 // find is the scope's word on route, nil for none.
-func (s *scope) find(route string) *routeRule {
+func (s *scope) find(route routeID) *routeRule {
 	if s.index != nil {
 		if i, ok := s.index[route]; ok {
 			return &s.rules[i]
@@ -59,10 +85,8 @@ func (s *scope) clone() *scope {
 }
 
 // at is the place of route in a scope that is being edited, added where missing.
-func (s *scope) at(route string) *routeRule {
-	if s.index == nil && len(s.rules) >= indexFrom {
-		s.reindex()
-	}
+func (s *scope) at(route routeID) *routeRule {
+	s.reindex()
 	if r := s.find(route); r != nil {
 		return r
 	}
@@ -73,8 +97,12 @@ func (s *scope) at(route string) *routeRule {
 	return &s.rules[len(s.rules)-1]
 }
 
+// reindex makes the index where it is missing and worth it.
 func (s *scope) reindex() {
-	s.index = make(map[string]int, len(s.rules)+1)
+	if s.index != nil || len(s.rules) < indexFrom {
+		return
+	}
+	s.index = make(map[routeID]int, len(s.rules)+1)
 	for i := range s.rules {
 		s.index[s.rules[i].route] = i
 	}

@@ -37,6 +37,7 @@ type Snapshot struct {
 	regions     []Region
 	regionsAt   limit.Revision
 	defaultRule *limit.Rule
+	routes      *routes
 	scopes      table[scope]
 	everybody   *scope
 	keys        table[apiKey]
@@ -57,6 +58,7 @@ func Empty(region string) *Snapshot {
 	return &Snapshot{
 		region:      region,
 		defaultRule: &def,
+		routes:      newRoutes(),
 		scopes:      newTable[scope](),
 		everybody:   &scope{name: limit.Wildcard},
 		keys:        newTable[apiKey](),
@@ -100,9 +102,9 @@ func (s *Snapshot) apiKey(hash [32]byte) *apiKey { return findKey(&s.keys, hash)
 
 func findKey(t *table[apiKey], hash [32]byte) *apiKey {
 	h := keyHash(hash)
-	for _, slot := range t.bucket(h) {
-		if slot.hash == h && slot.entry.hash == hash {
-			return slot.entry
+	for p, i := t.probe(h); p.slots[i].entry != nil; i++ {
+		if s := &p.slots[i]; s.hash == h && s.entry.hash == hash {
+			return s.entry
 		}
 	}
 	return nil
@@ -113,9 +115,9 @@ func keyHash(hash [32]byte) uint64 { return binary.LittleEndian.Uint64(hash[:8])
 
 func findScope(t *table[scope], name string) *scope {
 	h := hashOf(name)
-	for _, slot := range t.bucket(h) {
-		if slot.hash == h && slot.entry.name == name {
-			return slot.entry
+	for p, i := t.probe(h); p.slots[i].entry != nil; i++ {
+		if s := &p.slots[i]; s.hash == h && s.entry.name == name {
+			return s.entry
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ func (s *Snapshot) Rules() iter.Seq[RuleEntry] {
 		s.eachScope(func(sc *scope) bool {
 			for i := range sc.rules {
 				r := &sc.rules[i]
-				if r.said() && !yield(RuleEntry{sc.name, r.route, r.rule, r.revision}) {
+				if r.said() && !yield(RuleEntry{sc.name, s.routes.names[r.route], r.rule, r.revision}) {
 					return false
 				}
 			}
@@ -62,7 +62,7 @@ func (s *Snapshot) Moved() iter.Seq[limit.Key] {
 	return func(yield func(limit.Key) bool) {
 		s.scopes.each(func(sc *scope) bool {
 			for i := range sc.rules {
-				if sc.rules[i].moved && !yield(limit.Key{Tenant: sc.name, Route: sc.rules[i].route}) {
+				if sc.rules[i].moved && !yield(limit.Key{Tenant: sc.name, Route: s.routes.names[sc.rules[i].route]}) {
 					return false
 				}
 			}
@@ -81,7 +81,7 @@ func (s *Snapshot) Rule(tenant, route string) (e RuleEntry, ok bool) {
 	if sc == nil {
 		return RuleEntry{}, false
 	}
-	r := sc.find(route)
+	r := sc.find(s.routes.ids[route])
 	if r == nil || !r.said() {
 		return RuleEntry{}, false
 	}

@@ -5,8 +5,8 @@
 --   ts      time of that level by Redis's clock, in milliseconds with three decimals. It may lie a little before the
 --           last write: refill that a double could not hold beside `tokens` stays in ts, so rounding loses nothing.
 --   rev     revision of `rule`, epoch.number.
---   rule    what that revision says: "capacity refill period base" (tokens, tokens, seconds, ppm), and for window
---           algorithms two more: algorithm (1 fixed, 2 log, 3 counter) and window (seconds, or h, d, m).
+--   rule    what that revision says: "capacity refill period base" (tokens, tokens, seconds, ppm); for window algorithms
+--           also algorithm (1 fixed, 2 log, 3 counter) and window (seconds, or h, d, m); for one of n shards "s" and n.
 --   share   ppm in force. Present from the first move on; without it the rule's base counts.
 --   held    whole tokens lent and not yet acknowledged; they lower the effective capacity.
 --   floor   ppm that never leaves the region.
@@ -37,12 +37,16 @@ local function parse_rule(text)
   if not text then return nil end
   local r = rules[text]
   if r then return r end
-  local c, n, p, base, algorithm, window = string.match(text, '^(%d+) (%d+) (%d+) (%d+) ?(%d?) ?(%w*)$')
+  local c, n, p, base, kind, window = string.match(text, '^(%d+) (%d+) (%d+) (%d+) ?([123s]?) ?(%w*)$')
   if not c then return nil end
   r = {
     text = text, capacity = tonumber(c), refill = tonumber(n), period = tonumber(p), base = tonumber(base),
-    algorithm = tonumber(algorithm) or 0, window = tonumber(window) or window,
+    algorithm = tonumber(kind) or 0, window = tonumber(window) or window, shards = 1,
   }
+  if kind == 's' then
+    r.shards = tonumber(window)
+    if not r.shards or r.shards < 1 then return nil end
+  end
   if r.capacity <= 0 or r.period <= 0 or r.base > WHOLE then return nil end
   if r.algorithm == 0 then
     if r.refill <= 0 then return nil end
@@ -69,21 +73,22 @@ local function compare_rev(a, b)
 end
 
 local asks = {}
--- parse_ask reads how a caller describes one limit: "rev|rule|floor flags cost ahead".
+-- parse_ask reads how a caller describes one limit: "rev|rule|floor moved cost owed ahead".
 --   floor  ppm of this region, used where the key's own is not at hand
---   flags  1: the key is known to have moved; 2: a missing bucket starts empty; both: 3
---   cost   whole tokens to take; ahead: up to so many more, if they are there
+--   moved  1: the key is known to have moved, so missing rights are lost ones
+--   cost   whole tokens to take
+--   owed   whole tokens to take first whatever the verdict, down to −capacity; negative: to give back first
+--   ahead  up to so many whole tokens more, if they are there after an admitted cost
 local function parse_ask(text)
   local a = asks[text]
   if a then return a end
-  local rev, rule, floor, flags, cost, ahead =
-    string.match(text, '^(%d+%.%d+)|([^|]+)|(%d+) (%d) (%d+) (%d+)$')
+  local rev, rule, floor, moved, cost, owed, ahead =
+    string.match(text, '^(%d+%.%d+)|([^|]+)|(%d+) ([01]) (%d+) (%-?%d+) (%d+)$')
   local numbers = parse_rule(rule)
   if not numbers then error('ERR partidor: unreadable limit ' .. text, 0) end
-  flags = tonumber(flags)
   a = {
-    rev = rev, rule = numbers, floor = tonumber(floor), moved = flags % 2 == 1, empty = flags >= 2,
-    cost = tonumber(cost), ahead = tonumber(ahead),
+    rev = rev, rule = numbers, floor = tonumber(floor), moved = moved == '1',
+    cost = tonumber(cost), owed = tonumber(owed), ahead = tonumber(ahead),
   }
   asks[text] = a
   return a
@@ -101,9 +106,11 @@ local function new_env(loss, horizon, fenced)
   }
 end
 
-local function part(capacity, share)
-  if share == WHOLE then return capacity end
-  return capacity * share / WHOLE
+local function part(rule, share)
+  local c = rule.capacity
+  if share ~= WHOLE then c = c * share / WHOLE end
+  if rule.shards ~= 1 then c = c / rule.shards end
+  return c
 end
 
 -- reslice computes b.inforce (ppm), b.eff (tokens) and b.num/b.den (tokens per µs) from b's rule and rights. Call it after
@@ -115,14 +122,14 @@ local function reslice(b, env)
     held = 0
     if b.lost or share > b.floor then share = b.floor end
   end
-  local eff = part(rule.capacity, share)
+  local eff = part(rule, share)
   if held > 0 then
-    local low = part(rule.capacity, b.floor < share and b.floor or share)
+    local low = part(rule, b.floor < share and b.floor or share)
     eff = eff - held
     if eff < low then eff = low end
   end
   b.inforce, b.eff = share, eff
-  b.num, b.den = rule.refill * share, rule.period * 1e12
+  b.num, b.den = rule.refill * share, rule.period * 1e12 * rule.shards
 end
 
 -- refill gives level and time after the refill from ts to now, at most eff. What rounding would drop from the sum stays in
@@ -168,10 +175,10 @@ local function clamp(b)
   if b.tokens > b.eff then b.tokens = b.eff end
 end
 
--- fresh is the level of a bucket that is not there: full, unless this Redis lost its data less than a time to fill ago. A key
--- that has moved was there before, so its level begins at nothing.
-local function fresh(b, ask, env)
-  if ask.empty or (b.moved and not b.lost) then return 0 end
+-- fresh is the level of a bucket that is not there: full, unless this Redis lost its data less than a time to fill ago. Shards
+-- begin at nothing, so that changing their number refills nobody; so does a key that has moved, which was there before.
+local function fresh(b, env)
+  if b.rule.shards > 1 or (b.moved and not b.lost) then return 0 end
   if env.loss > 0 and (b.lost or b.rule.fill <= env.horizon) then
     local since = env.now - env.loss
     if since < 0 then since = 0 end
@@ -236,7 +243,7 @@ local function adopt(b, ask, env)
     reslice(b, env)
   end
   if not b.there and not b.begun then
-    b.begun, b.tokens, b.ts = true, fresh(b, ask, env), env.now
+    b.begun, b.tokens, b.ts = true, fresh(b, env), env.now
   elseif b.there and not known then
     b.ts = env.now
   end

@@ -13,7 +13,10 @@
 --   x something unreadable was thrown away    l the key's rights are lost, the floor counts
 -- Durations follow from level, slice and rule; the caller computes them (shared/bucket).
 --
--- A refusal writes nothing, except: time pulled back after a clock step, a strictly newer revision, and the beginning of a
+-- What is owed is taken first, whatever the outcome, down to minus the effective capacity; what comes back is added first, up to
+-- it. Tokens ahead are the same number for every limit of a request.
+--
+-- A refusal writes nothing, except: a debt or a return, time pulled back after a clock step, a strictly newer revision, and the beginning of a
 -- bucket that does not start full (it would never fill otherwise).
 
 local env = new_env(ARGV[1], ARGV[2], ARGV[3])
@@ -50,6 +53,17 @@ local function answer(outcome, index, b, granted)
   return s
 end
 
+-- settle_owed takes what the caller has admitted without asking, or puts back what it took ahead.
+local function settle_owed(b, ask)
+  local owed = ask.owed
+  if owed == 0 then return end
+  local level = b.tokens - owed
+  if owed > 0 and level < -b.eff then level = math.min(b.tokens, -b.eff) end
+  b.tokens = level
+  clamp(b)
+  touch(b)
+end
+
 -- fits tells how a limit judges: 'A', 'R' or 'L', and for 'R' how long it would refuse (µs).
 local function fits(b, ask)
   if ask.cost > b.rule.capacity then return 'L', math.huge end
@@ -58,24 +72,29 @@ local function fits(b, ask)
   return 'R', wait_us(b.tokens, ask.cost, b.num, b.den) or math.huge
 end
 
-local function charge(b, ask)
-  local granted = 0
-  b.tokens = b.tokens - ask.cost
-  if ask.ahead > 0 then
-    granted = math.min(ask.ahead, math.floor(b.tokens + TOLERANCE))
-    if granted < 0 then granted = 0 end
-    b.tokens = b.tokens - granted
-  end
-  if ask.cost > 0 or granted > 0 then touch(b) end
-  return granted
+-- spare is how many tokens ahead a limit can give beyond the cost.
+local function spare(b, ask)
+  if ask.ahead == 0 then return 0 end
+  return math.max(0, math.min(ask.ahead, math.floor(b.tokens - ask.cost + TOLERANCE)))
+end
+
+local function charge(b, amount)
+  if amount == 0 then return note(b) end
+  b.tokens = b.tokens - amount
+  touch(b)
 end
 
 local function single(key, ask)
   local b = bucket(key, ask)
+  settle_owed(b, ask)
   local outcome = fits(b, ask)
-  local granted = 0
-  if outcome == 'A' then granted = charge(b, ask) else note(b) end
-  return answer(outcome, 0, b, granted)
+  if outcome ~= 'A' then
+    note(b)
+    return answer(outcome, 0, b, 0)
+  end
+  local granted = spare(b, ask)
+  charge(b, ask.cost + granted)
+  return answer('A', 0, b, granted)
 end
 
 local rank = { A = 0, R = 1, L = 2 }
@@ -85,6 +104,7 @@ local function several(first, list)
   for i, ask in ipairs(list) do
     local b = bucket(KEYS[first + i - 1], ask)
     found[i] = b
+    settle_owed(b, ask)
     local outcome, wait = fits(b, ask)
     if rank[outcome] > rank[worst] or (outcome == worst and outcome ~= 'A' and wait > longest) then
       worst, at, longest = outcome, i, wait
@@ -94,12 +114,13 @@ local function several(first, list)
     for _, b in ipairs(found) do note(b) end
     return answer(worst, at - 1, found[at], 0)
   end
-  local least = math.huge
+  local granted, least = math.huge, math.huge
+  for i, b in ipairs(found) do granted = math.min(granted, spare(b, list[i])) end
   for i, b in ipairs(found) do
-    charge(b, list[i])
+    charge(b, list[i].cost + granted)
     if b.tokens < least then least, at = b.tokens, i end
   end
-  return answer('A', at - 1, found[at], 0)
+  return answer('A', at - 1, found[at], granted)
 end
 
 local replies, k = {}, 1

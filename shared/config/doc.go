@@ -1,0 +1,6 @@
+// Package config reads the services' YAML files strictly: an unknown field, a field given twice, a value of the wrong
+// type and everything the file's own Validate refuses is an error that names file, line and field.
+//
+// Durations are Go strings such as "5ms"; a bare number is refused, since nobody can tell its unit. Secrets are never
+// written in the file itself: a field ending in _file or _env names where they are found (see Secret).
+package config

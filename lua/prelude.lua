@@ -252,14 +252,17 @@ end
 
 local function level_text(tokens) return string.format('%.17g', tokens) end
 
--- expire keeps the TTL at least one time to fill away, and sets it only when a fill period begins or the rule changes: set to
--- two periods by the first write of a period, it is still more than one away at the last. Keys with rights have none.
+-- expire keeps the TTL at least one time to fill away, and sets it only when a fill period begins, the rule changes or debt was
+-- booked (which takes up to two times to fill): set to two periods by the first write of a period, it is still more than one
+-- away at the last. Shards, which would begin at nothing again, stay for an hour. Keys with rights have no TTL.
 local function expire(b, env)
   if b.moved then return end
   local period = b.rule.fill
   if period < 500 then period = 500 end
+  if b.rule.shards > 1 and period < 1800000 then period = 1800000 end
   local unit = period * 1000
-  if b.there and not b.adopted and not b.stepped and math.floor(b.was / unit) == math.floor(env.now / unit) then return end
+  if b.there and not b.adopted and not b.stepped and not b.indebted and
+    math.floor(b.was / unit) == math.floor(env.now / unit) then return end
   if period > FOREVER then
     redis.call('PERSIST', b.key)
   else

@@ -16,6 +16,8 @@ type Limit struct {
 	Revision limit.Revision
 	// Base is this region's base share, in force while the key has never been moved.
 	Base limit.Share
+	// Floor is this region's floor, in force where the region is fenced or the key's own rights are lost.
+	Floor limit.Share
 	// Moved tells that this key is known to have moved: rights that are missing then are lost, not absent.
 	Moved bool
 	// Cost in whole tokens, at least 0.

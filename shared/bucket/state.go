@@ -1,0 +1,143 @@
+package bucket
+
+import (
+	"math"
+
+	"partidor.dev/partidor/shared/limit"
+)
+
+// Env is what holds for all buckets of a store at one moment. Times are microseconds since 1970 by the store's clock.
+type Env struct {
+	Now int64
+	// Loss is when the store last lost its data, 0 for never; buckets that fill within Horizon then hold only what has
+	// come in since.
+	Loss, Horizon int64
+	// Fenced: the region may use no more than its floor.
+	Fenced bool
+}
+
+// State is one bucket as it is kept between decisions. The zero value is a bucket that is not there.
+type State struct {
+	There bool
+	Level
+	Revision limit.Revision
+	Numbers  Numbers
+	Rights   Rights
+}
+
+// bucket is a State in work: settled, adopted, perhaps charged. It is kept only if dirty.
+type bucket struct {
+	State
+	slice Slice
+	// stepped: the clock went back. newer: a strictly newer revision was taken. stale: the bucket goes by a newer revision
+	// than the asker's. begun: it was not there.
+	stepped, newer, stale, begun bool
+	dirty                        bool
+}
+
+// open settles s under its own rule and rights, then lets it go by l's rule unless it has seen a newer one. The level is
+// clamped to the slice and never raised.
+func open(s State, l *Limit, env Env) bucket {
+	b := bucket{State: s}
+	if l.Moved && !s.Rights.Moved {
+		b.Rights.Lost = true
+	}
+	if !b.Rights.Moved || b.Rights.Lost {
+		b.Rights.Floor = l.Floor
+	}
+	if s.There {
+		b.slice = b.Numbers.Slice(b.Rights, env.Fenced)
+		b.stepped = b.At > env.Now
+		b.settle(env.Now)
+	}
+	b.adopt(l, env)
+	return b
+}
+
+func (b *bucket) settle(now int64) { b.Level = b.slice.Refill(b.Level, now) }
+
+func (b *bucket) adopt(l *Limit, env Env) {
+	asked := NumbersOf(l.Rule, l.Base)
+	switch order := l.Revision.Compare(b.Revision); {
+	case !b.There:
+		b.begun, b.newer = true, true
+		b.Revision, b.Numbers = l.Revision, asked
+		b.slice = asked.Slice(b.Rights, env.Fenced)
+		b.Level = Level{b.fresh(env), env.Now}
+		b.There = true
+	case order < 0:
+		b.stale = true
+	case order > 0 || asked != b.Numbers:
+		b.newer = order > 0
+		b.Revision, b.Numbers = l.Revision, asked
+		b.slice = asked.Slice(b.Rights, env.Fenced)
+	}
+	b.Tokens = min(b.Tokens, b.slice.Capacity)
+}
+
+// fresh is the level of a bucket that was not there: full, unless the store lost its data less than a time to fill ago.
+// Shards begin at nothing, so that changing their number refills nobody; so does a key that has moved.
+func (b *bucket) fresh(env Env) float64 {
+	if b.Numbers.Shards > 1 || b.Rights.Moved && !b.Rights.Lost {
+		return 0
+	}
+	if env.Loss > 0 && (b.Rights.Lost || b.Numbers.fill() <= float64(env.Horizon)/1000) {
+		since := float64(max(0, env.Now-env.Loss))
+		return min(b.slice.Capacity, float64(since*b.slice.num)/b.slice.den)
+	}
+	if b.Rights.Lost {
+		return 0
+	}
+	return b.slice.Capacity
+}
+
+// settleOwed takes what the asker has admitted without asking, or puts back what it took ahead.
+func (b *bucket) settleOwed(owed int64) {
+	if owed == 0 {
+		return
+	}
+	level := b.Tokens - float64(owed)
+	if owed > 0 && level < -b.slice.Capacity {
+		level = min(b.Tokens, -b.slice.Capacity)
+	}
+	b.Tokens = min(level, b.slice.Capacity)
+	b.dirty = true
+}
+
+// fits judges cost, and for a refusal tells how long it would last (µs).
+func (b *bucket) fits(cost int64) (limit.Outcome, float64) {
+	c := float64(cost)
+	switch {
+	case cost > b.Numbers.Capacity:
+		return limit.TooLarge, math.Inf(1)
+	case b.Tokens >= c-tolerance:
+		return limit.Allowed, 0
+	case c > b.slice.Capacity+tolerance:
+		return limit.Refused, math.Inf(1)
+	}
+	return limit.Refused, b.slice.Wait(b.Tokens, c)
+}
+
+// spare is how many tokens ahead the bucket can give beyond cost.
+func (b *bucket) spare(cost, ahead int64) float64 {
+	return max(0, min(float64(ahead), math.Floor(b.Tokens-float64(cost)+tolerance)))
+}
+
+func (b *bucket) charge(amount float64) {
+	if amount == 0 {
+		b.note()
+		return
+	}
+	b.Tokens -= amount
+	b.dirty = true
+}
+
+// note keeps what must be remembered of a refusal: time pulled back after a clock step, a newer revision of a bucket that is
+// there, the beginning of one that is not full.
+func (b *bucket) note() {
+	if b.begun {
+		b.dirty = b.dirty || b.Tokens < b.slice.Capacity
+		return
+	}
+	b.dirty = b.dirty || b.stepped || b.newer
+}

@@ -1,0 +1,127 @@
+package rulesfile
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// File is a whole rules file. The zero value is an empty one.
+type File struct {
+	// Revision orders versions of the file: a reader ignores a file that is older than the one it has.
+	Revision int64             `yaml:"revision,omitempty" json:"revision,omitempty"`
+	Regions  map[string]Region `yaml:"regions,omitempty" json:"regions,omitempty"`
+	// Default is the limit where no rule matches; nil means limit.DefaultRule. It names no tenant and no route.
+	Default *Rule    `yaml:"default,omitempty" json:"default,omitempty"`
+	Rules   []Rule   `yaml:"rules,omitempty" json:"rules,omitempty"`
+	Tenants []Tenant `yaml:"tenants,omitempty" json:"tenants,omitempty"`
+	APIKeys []APIKey `yaml:"api_keys,omitempty" json:"api_keys,omitempty"`
+}
+
+// Tenant is who calls, and the plan it is on.
+type Tenant struct {
+	ID   string `yaml:"id" json:"id"`
+	Plan string `yaml:"plan,omitempty" json:"plan,omitempty"`
+}
+
+// APIKey lets a credential stand for a tenant. Exactly one of SHA256 (64 hex digits, what belongs into a file that others
+// read) and Key (the credential itself, for demonstrations) is given.
+type APIKey struct {
+	Tenant   string `yaml:"tenant" json:"tenant"`
+	SHA256   string `yaml:"sha256,omitempty" json:"sha256,omitempty"`
+	Key      string `yaml:"key,omitempty" json:"-"`
+	Disabled bool   `yaml:"disabled,omitempty" json:"disabled,omitempty"`
+}
+
+// Hash of the credential. Call Validate first.
+func (k *APIKey) Hash() (hash [32]byte) {
+	if k.Key != "" {
+		return sha256.Sum256([]byte(k.Key))
+	}
+	_, _ = hex.Decode(hash[:], []byte(k.SHA256)) // Validate has seen it
+	return hash
+}
+
+// Load reads and checks the file at path.
+func Load(path string) (*File, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("rules file: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse reads and checks a file's bytes; name stands in its errors. An unknown or repeated field, a wrong type and
+// everything Validate refuses is an error that begins with name:line.
+func Parse(name string, data []byte) (*File, error) {
+	tree, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, syntax(err))
+	}
+	f := new(File)
+	if err := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(f); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: %w", name, syntax(err))
+	}
+	var root ast.Node
+	if len(tree.Docs) > 1 {
+		return nil, fmt.Errorf("%s: more than one YAML document", name)
+	} else if len(tree.Docs) == 1 {
+		root = tree.Docs[0].Body
+	}
+	faults := f.faults()
+	if len(faults) == 0 {
+		return f, nil
+	}
+	const most = 20 // enough to work on; a file with one systematic mistake has thousands
+	errs := make([]error, 0, len(faults))
+	for i, fault := range faults {
+		if i == most {
+			errs = append(errs, fmt.Errorf("%s: and %d more", name, len(faults)-most))
+			break
+		}
+		errs = append(errs, fmt.Errorf("%s:%d: %s: %w", name, fault.line(root), fault.path(), fault.err))
+	}
+	return nil, errors.Join(errs...)
+}
+
+// Validate reports every fault of a file that was not parsed from bytes, with the path of its field.
+func (f *File) Validate() error {
+	faults := f.faults()
+	errs := make([]error, len(faults))
+	for i, fault := range faults {
+		errs[i] = fmt.Errorf("%s: %w", fault.path(), fault.err)
+	}
+	return errors.Join(errs...)
+}
+
+// Marshal is the file as YAML, rules in order of tenant and route.
+func (f *File) Marshal() ([]byte, error) {
+	sorted := *f
+	sorted.Rules = slices.Clone(f.Rules)
+	slices.SortFunc(sorted.Rules, func(a, b Rule) int {
+		if c := strings.Compare(a.Tenant, b.Tenant); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Route, b.Route)
+	})
+	out, err := yaml.Marshal(&sorted)
+	if err != nil {
+		return nil, fmt.Errorf("write rules file: %w", err)
+	}
+	return out, nil
+}
+
+// syntax is goccy's error in one line, [line:column] first.
+func syntax(err error) error {
+	return errors.New(strings.TrimSpace(yaml.FormatError(err, false, false)))
+}

@@ -16,6 +16,8 @@ type Builder struct {
 	keys   tableEdit[apiKey]
 	ours   map[*scope]struct{} // scopes already copied by this builder
 	plans  map[string]string   // plan -> scope name: many tenants, few plans
+	// unsorted tells that next.expiring is this builder's own and not in order.
+	unsorted bool
 }
 
 // Edit begins a change of s.
@@ -34,6 +36,7 @@ func (b *Builder) Build() *Snapshot {
 	for s := range b.ours {
 		s.reindex()
 	}
+	b.sortExpiries()
 	b.next.scopes = b.scopes.table
 	b.next.keys = b.keys.table
 	b.ours = nil
@@ -66,6 +69,9 @@ func (b *Builder) say(tenant, route string, rule *limit.Rule, at limit.Revision)
 		b.next.counts.Rules--
 	}
 	r.rule, r.revision = rule, at
+	if rule != nil && !rule.ExpiresAt.IsZero() {
+		b.expire(expiry{rule.ExpiresAt, tenant, route, rule})
+	}
 }
 
 // SetPlan says which plan a tenant is on; an empty plan is none, also for a tenant that was deleted.
@@ -101,8 +107,9 @@ func (b *Builder) SetKey(hash [32]byte, key APIKey) {
 	b.keys.put(keyHash(hash), old, &apiKey{hash: hash, APIKey: key})
 }
 
-// MarkMoved notes that key's share has been moved. That is never taken back within the life of a snapshot.
-func (b *Builder) MarkMoved(key limit.Key) {
+// MarkMoved notes that key's share has been moved, and the base share that the own region had of it before. Neither is ever
+// taken back: the first word counts.
+func (b *Builder) MarkMoved(key limit.Key, base limit.Share) {
 	id := b.route(key.Route)
 	if s := b.find(key.Tenant); s != nil {
 		if r := s.find(id); r != nil && r.moved {
@@ -110,39 +117,43 @@ func (b *Builder) MarkMoved(key limit.Key) {
 		}
 	}
 	b.next.counts.Moved++
-	b.own(key.Tenant).at(id).moved = true
+	r := b.own(key.Tenant).at(id)
+	r.moved, r.base = true, uint32(base)
 }
 
-// SetRegions declares the regions of the deployment. Refused unless the base split adds up to limit.Whole and names the
-// gateway's own region.
+// SetRegions declares the regions of the deployment. Refused unless the base split adds up to at most limit.Whole and
+// names the gateway's own region.
 func (b *Builder) SetRegions(regions []Region, at limit.Revision) error {
 	b.Reach(at)
 	if len(b.next.regions) > 0 && b.next.regionsAt.Newer(at) {
 		return nil
 	}
-	split := make(limit.Split, len(regions))
-	base, known := limit.Share(0), false
-	for _, r := range regions {
-		if _, twice := split[r.Name]; twice {
+	var own *Region
+	sum := limit.Share(0)
+	names := make([]string, 0, len(regions))
+	for i := range regions {
+		r := &regions[i]
+		if slices.Contains(names, r.Name) {
 			return fmt.Errorf("regions: %s is declared twice", r.Name)
 		}
-		if r.Floor < 0 || r.Floor > limit.Whole {
-			return fmt.Errorf("regions: %s: floor %d, must be from 0 to %d", r.Name, r.Floor, limit.Whole)
+		if r.Base < 0 || r.Base > limit.Whole || r.Floor < 0 || r.Floor > limit.Whole {
+			return fmt.Errorf("regions: %s: base %d and floor %d, must be from 0 to %d", r.Name, r.Base, r.Floor, limit.Whole)
 		}
-		split[r.Name] = r.Base
+		sum += r.Base
+		names = append(names, r.Name)
 		if r.Name == b.next.region {
-			base, known = r.Base, true
+			own = r
 		}
 	}
-	if err := split.Validate(); err != nil {
-		return fmt.Errorf("regions: %w", err)
+	if sum > limit.Whole {
+		return fmt.Errorf("regions: base shares add up to %d, at most %d", sum, limit.Whole)
 	}
-	if !known {
-		return fmt.Errorf("regions: this gateway's region %q is not among %s", b.next.region, strings.Join(split.Regions(), ", "))
+	if own == nil {
+		return fmt.Errorf("regions: this gateway's region %q is not among %q", b.next.region, names)
 	}
 	b.next.regions = slices.Clone(regions)
 	slices.SortFunc(b.next.regions, func(a, c Region) int { return strings.Compare(a.Name, c.Name) })
-	b.next.base, b.next.regionsAt = base, at
+	b.next.base, b.next.floor, b.next.regionsAt = own.Base, own.Floor, at
 	return nil
 }
 

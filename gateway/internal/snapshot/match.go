@@ -20,8 +20,9 @@ type Match struct {
 	// Revision is the newest of everything consulted: the rule, more specific ones that were deleted, the tenant's plan
 	// and the base split. So a deleted rule hands its keys to the next match under a newer revision.
 	Revision limit.Revision
-	// Base is the own region's base share.
-	Base limit.Share
+	// Base is the own region's share of the key before any move: today's base share, or of a key that has moved the one
+	// recorded then. Floor is what the region always keeps.
+	Base, Floor limit.Share
 	// Moved tells that the key is known to have moved: rights that are missing then are lost, not absent.
 	Moved bool
 	// Scope is one of the Scope constants.
@@ -31,14 +32,16 @@ type Match struct {
 // Lookup is the most specific rule for (tenant, route): the tenant's own, its plan's, everybody's; in each the route's
 // own before the wildcard; else the default. The reserved route limit.TenantRoute is matched by its own name only.
 func (s *Snapshot) Lookup(tenant, route string) Match {
-	m := Match{Revision: s.regionsAt, Base: s.base}
+	m := Match{Revision: s.regionsAt, Base: s.base, Floor: s.floor}
 	id, any := s.routes.ids[route], anyRoute
 	if route == limit.TenantRoute {
 		any = noRoute
 	}
 	if own := s.tenant(tenant); own != nil {
 		if r := own.find(id); r != nil {
-			m.Moved = r.moved
+			if r.moved {
+				m.Moved, m.Base = true, limit.Share(r.base)
+			}
 			if m.consult(r, ScopeTenantRoute) {
 				return m
 			}

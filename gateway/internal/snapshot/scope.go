@@ -50,8 +50,9 @@ type scope struct {
 // routeRule is a scope's word on one route, or on all others for anyRoute.
 type routeRule struct {
 	route routeID
-	// moved tells that the key (scope, route) has had its share moved.
+	// moved tells that the key (scope, route) has had its share moved; base is the own region's share before that.
 	moved bool
+	base  uint32
 	// rule is nil where it has been deleted (a tombstone) or never existed (only moved is known).
 	rule     *limit.Rule
 	revision limit.Revision

@@ -10,7 +10,8 @@ import (
 // Region is one region of the deployment as the ledger or the rules file declares it.
 type Region struct {
 	Name string
-	// Base is the region's part of every key that has never moved, Floor what it always keeps.
+	// Base is the region's part of every key that has never moved, Floor what it always keeps. While a change of the base
+	// split is under way the bases add up to less than limit.Whole.
 	Base, Floor limit.Share
 	// Domain is the failure domain the region counts for in votes.
 	Domain string
@@ -33,7 +34,7 @@ type apiKey struct {
 // Snapshot is everything a gateway decides by, at one moment. It is immutable and safe for any number of readers.
 type Snapshot struct {
 	region      string
-	base        limit.Share
+	base, floor limit.Share
 	regions     []Region
 	regionsAt   limit.Revision
 	defaultRule *limit.Rule
@@ -41,6 +42,7 @@ type Snapshot struct {
 	scopes      table[scope]
 	everybody   *scope
 	keys        table[apiKey]
+	expiring    []expiry
 	revision    limit.Revision
 	stale       bool
 	shadow      bool
@@ -73,6 +75,9 @@ func (s *Snapshot) Regions() []Region { return s.regions }
 
 // Base is the own region's base share, in force for keys that have never moved.
 func (s *Snapshot) Base() limit.Share { return s.base }
+
+// Floor is the share the own region always keeps.
+func (s *Snapshot) Floor() limit.Share { return s.floor }
 
 // Default is the rule of keys that no rule matches.
 func (s *Snapshot) Default() *limit.Rule { return s.defaultRule }

@@ -139,7 +139,7 @@ func TestSnapshotsDoNotChange(t *testing.T) {
 		b.SetRule("shop-a", "items", rule(3, 6))
 		b.SetRule("shop-b", "items", rule(3, 6))
 		b.SetRule("*", "items", rule(3, 6))
-		b.MarkMoved(limit.Key{Tenant: "shop-a", Route: "orders"})
+		b.MarkMoved(limit.Key{Tenant: "shop-a", Route: "orders"}, 1)
 	})
 	if m := old.Lookup("shop-a", "orders"); m.Rule.Capacity != 5 || m.Moved {
 		t.Errorf("the older snapshot reads %+v", m)
@@ -152,11 +152,11 @@ func TestSnapshotsDoNotChange(t *testing.T) {
 func TestMovedBelongsToTheKey(t *testing.T) {
 	key := limit.Key{Tenant: "shop-a", Route: "orders"}
 	s := build(t, eu(t), func(b *snapshot.Builder) {
-		b.MarkMoved(key)
-		b.MarkMoved(key)
+		b.MarkMoved(key, 500_000)
+		b.MarkMoved(key, 600_000)
 		b.SetRule("*", "*", rule(2, 5))
 	})
-	if m := s.Lookup("shop-a", "orders"); !m.Moved || m.Rule.Capacity != 5 {
+	if m := s.Lookup("shop-a", "orders"); !m.Moved || m.Base != 500_000 || m.Rule.Capacity != 5 {
 		t.Errorf("match %+v, want moved under everybody's rule", m)
 	}
 	if m := s.Lookup("shop-a", "items"); m.Moved {
@@ -192,7 +192,7 @@ func TestTenantByCredential(t *testing.T) {
 func TestRegionsMustAddUpAndHoldOurs(t *testing.T) {
 	for name, regions := range map[string][]snapshot.Region{
 		"none":  nil,
-		"short": {{Name: "eu", Base: 700_000}, {Name: "us", Base: 200_000}},
+		"above": {{Name: "eu", Base: 700_000}, {Name: "us", Base: 400_000}},
 		"twice": {{Name: "eu", Base: 500_000}, {Name: "eu", Base: 500_000}},
 		"ours":  {{Name: "us", Base: 1_000_000}},
 		"floor": {{Name: "eu", Base: 1_000_000, Floor: -1}},
@@ -200,5 +200,48 @@ func TestRegionsMustAddUpAndHoldOurs(t *testing.T) {
 		if err := snapshot.Empty("eu").Edit().SetRegions(regions, rev(1)); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+func TestExpiredRuleHandsOver(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	temporary := *rule(3, 9)
+	temporary.ExpiresAt = now.Add(time.Minute)
+	s := build(t, eu(t), func(b *snapshot.Builder) {
+		b.SetRule("*", "*", rule(2, 5))
+		b.SetRule("shop-a", "orders", &temporary)
+		b.Expire(now)
+	})
+	if next, ok := s.NextExpiry(); !ok || !next.Equal(temporary.ExpiresAt) {
+		t.Fatalf("next expiry %v %v", next, ok)
+	}
+	if m := s.Lookup("shop-a", "orders"); m.Rule.Capacity != 9 {
+		t.Errorf("before the end: capacity %d", m.Rule.Capacity)
+	}
+	s = build(t, s, func(b *snapshot.Builder) { b.Expire(temporary.ExpiresAt) })
+	if m := s.Lookup("shop-a", "orders"); m.Rule.Capacity != 5 || m.Revision != rev(3) {
+		t.Errorf("after the end: capacity %d at %s, want 5 at 1.3", m.Rule.Capacity, m.Revision)
+	}
+	if _, ok := s.NextExpiry(); ok {
+		t.Error("nothing is left to expire")
+	}
+	s = build(t, s, func(b *snapshot.Builder) { b.SetRule("shop-a", "orders", &temporary) })
+	if m := s.Lookup("shop-a", "orders"); m.Rule.Capacity != 5 {
+		t.Error("the expired rule came back by being repeated")
+	}
+}
+
+// A rule that was replaced before its end does not take its successor away.
+func TestExpiryOfAReplacedRule(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	temporary := *rule(3, 9)
+	temporary.ExpiresAt = now
+	s := build(t, eu(t), func(b *snapshot.Builder) {
+		b.SetRule("shop-a", "orders", &temporary)
+		b.SetRule("shop-a", "orders", rule(4, 7))
+		b.Expire(now)
+	})
+	if m := s.Lookup("shop-a", "orders"); m.Rule.Capacity != 7 {
+		t.Errorf("capacity %d, want 7", m.Rule.Capacity)
 	}
 }

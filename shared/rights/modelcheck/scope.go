@@ -1,0 +1,106 @@
+package modelcheck
+
+import (
+	"fmt"
+
+	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights"
+)
+
+// maxRegions bounds the worlds this package can search.
+const maxRegions = 3
+
+// Scope bounds one search. Shares are counted in units of Whole ÷ Units, which must divide evenly so that capacities,
+// rates and levels stay whole tokens.
+type Scope struct {
+	Name string
+	// Units is the number of share units; Base and Floor are each region's, in units. len(Base) is the number of regions.
+	Units       int
+	Base, Floor []int
+	// Capacity and Rate are tokens, and tokens per tick, of one unit of share.
+	Capacity, Rate int
+	// NewCapacity and NewRate, if not 0, are a rule change that each region hears of at some point.
+	NewCapacity, NewRate int
+	// Moves bounds the gives and loans together; MaxLoan is the largest loan, 0 for none; NoGive leaves only loans.
+	Moves, MaxLoan int
+	NoGive         bool
+	// Losses and Fences bound the faults, which strike the regions in Failing. A region that lost its data uses nothing
+	// until it has a new incarnation, then its floor.
+	Losses, Fences int
+	Failing        []int
+	// Leaders is how many leaders try to mint anew what a fenced region 0 holds.
+	Leaders int
+	// Copies lets a failing region come back with an older copy of its tokens.
+	Copies bool
+	// Decide lets the control plane set the amount between two regions that have both forgotten it.
+	Decide bool
+	// Prune forgets messages that can have no effect any more: smaller, and trusts the machine's own refusals.
+	Prune bool
+	// Broken switches off a rule that is kept around the state machine rather than in it.
+	Broken Environment
+	// MaxStates ends the search early; 0 means never. The result then says so.
+	MaxStates int
+}
+
+func (c *Scope) regions() int { return len(c.Base) }
+
+func (c *Scope) unit() limit.Share { return limit.Whole / limit.Share(c.Units) }
+
+func (c *Scope) limit(changed bool) rights.Limit {
+	if changed {
+		return rights.Limit{Capacity: int64(c.Units * c.NewCapacity), Refill: int64(c.Units * c.NewRate), PeriodSeconds: 1}
+	}
+	return rights.Limit{Capacity: int64(c.Units * c.Capacity), Refill: int64(c.Units * c.Rate), PeriodSeconds: 1}
+}
+
+func (c *Scope) floor(i int) limit.Share {
+	if c.Floor == nil {
+		return 0
+	}
+	return limit.Share(c.Floor[i]) * c.unit()
+}
+
+func (c *Scope) fails(i int) bool {
+	for _, f := range c.Failing {
+		if f == i {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Scope) validate() error {
+	sum := 0
+	for _, b := range c.Base {
+		sum += b
+	}
+	if c.regions() < 2 || c.regions() > maxRegions || sum != c.Units || int64(limit.Whole)%int64(c.Units) != 0 {
+		return fmt.Errorf("scope %s: base %v of %d units", c.Name, c.Base, c.Units)
+	}
+	return nil
+}
+
+// Environment names a rule that the surroundings of the machine keep: the durable counter, the lease, the leader. Searches
+// with one of them broken must find a violation.
+type Environment uint8
+
+// The rules of the surroundings, and how each is broken.
+const (
+	Sound Environment = iota
+	// AckOnReceipt acknowledges a row before the step that applies it (R6).
+	AckOnReceipt
+	// ReusedNumber begins again under the same incarnation (R8).
+	ReusedNumber
+	// OldCopy goes on with an older copy as if nothing had happened (R8).
+	OldCopy
+	// NoLease completes re-learning after the lease has ended again (R10).
+	NoLease
+	// MintEarly mints anew before the holder's lease is over (R14).
+	MintEarly
+	// SharedNumber lets two parties take the same number: no compare-and-set (R14).
+	SharedNumber
+	// MintMissing mints without one region's answer (R14).
+	MintMissing
+	// OverlapEarly declares a rule change over while loans made before it are out (R16).
+	OverlapEarly
+)

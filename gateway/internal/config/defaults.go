@@ -71,6 +71,7 @@ func (i *Identity) defaults() {
 }
 
 func (a *Addresses) defaults() {
+	or(&a.Header, XForwardedForHeader)
 	or(&a.IPv4Prefix, 32)
 	or(&a.IPv6Prefix, 64)
 	or(&a.Guard.Window, time.Minute)

@@ -30,6 +30,8 @@ const (
 type Addresses struct {
 	// TrustedProxies are the networks whose X-Forwarded-For and Forwarded are believed, such as 10.0.0.0/8.
 	TrustedProxies []string `yaml:"trusted_proxies"`
+	// Header is what trusted proxies write: X-Forwarded-For (default) or Forwarded. The other one is not believed.
+	Header string `yaml:"header"`
 	// IPv4Prefix and IPv6Prefix are the widths that count as one client. Defaults 32 and 64.
 	IPv4Prefix int `yaml:"ipv4_prefix"`
 	IPv6Prefix int `yaml:"ipv6_prefix"`
@@ -39,6 +41,12 @@ type Addresses struct {
 	Allow []AddressEntry `yaml:"allow"`
 	Deny  []AddressEntry `yaml:"deny"`
 }
+
+// The forwarding headers.
+const (
+	XForwardedForHeader = "X-Forwarded-For"
+	ForwardedHeader     = "Forwarded"
+)
 
 // Guard is the limit per client address and instance, in requests per fixed window, checked before authentication.
 type Guard struct {

@@ -43,6 +43,7 @@ func (i *Identity) validate(f *faults) {
 
 func (a *Addresses) validate(f *faults) {
 	networks(f, "addresses.trusted_proxies", a.TrustedProxies)
+	oneOf(f, "addresses.header", a.Header, XForwardedForHeader, ForwardedHeader)
 	between(f, "addresses.ipv4_prefix", a.IPv4Prefix, 8, 32)
 	between(f, "addresses.ipv6_prefix", a.IPv6Prefix, 16, 128)
 	atLeast(f, "addresses.guard.requests", a.Guard.Requests, 0)

@@ -4,7 +4,8 @@
 -- ARGV[1]  loss, ARGV[2] horizon, ARGV[3] fenced: see new_env
 -- ARGV[4…] one per request: its limits (see parse_ask) joined by ';'
 --
--- Reply: one string per request, "outcome limit tokens" and then any of the marked fields:
+-- Reply: one line per request (joined by \n, which spares Redis and the client a bulk string each), "outcome limit tokens" and
+-- then any of the marked fields:
 --   outcome  A allowed (every limit charged), R refused, L larger than a capacity (nothing charged)
 --   limit    index of the limit that the rest speaks of: the one that refused for longest, else the one with least left
 --   tokens   its level afterwards, %.17g
@@ -138,4 +139,4 @@ for r = 4, #ARGV do
   end
 end
 for _, b in ipairs(dirty) do save(b, env) end
-return replies
+return table.concat(replies, '\n')

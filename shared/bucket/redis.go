@@ -1,0 +1,120 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"partidor.dev/partidor/shared/limit"
+)
+
+// Errors of a Redis store that callers tell apart. Everything else that Take returns is an error of Redis or of the way to it.
+var (
+	// ErrBusy: more decisions are waiting than the store holds; nothing was sent.
+	ErrBusy = errors.New("too many decisions are waiting for redis")
+	// ErrClosed: the store has been closed.
+	ErrClosed = errors.New("bucket store is closed")
+)
+
+// Options of a Redis store; zero fields mean the defaults.
+type Options struct {
+	// Client as made by package redisconn: it never repeats a command by itself.
+	Client redis.UniversalClient
+	// Workers is how many script calls may be under way per node at once (default 4); BatchSize how many decisions one
+	// call carries at most (64); Queue how many may wait per node (4096).
+	Workers, BatchSize, Queue int
+	// CallTimeout bounds one script call, well above the callers' own deadlines: a caller that gives up closes no
+	// connection, a call that exceeds this does (default 500 ms).
+	CallTimeout time.Duration
+	// LossHorizon: buckets that take longer to fill start full even after a data loss (default 10 min).
+	LossHorizon time.Duration
+	// Found is told of broken buckets and lost rights, from the goroutine of the decision; it must not block.
+	Found func(Finding)
+	// Script replaces lua.Take, for tests that bring their own clock.
+	Script string
+}
+
+// Redis decides in the regional Redis. Concurrent decisions travel together: many buckets per script call, a few calls under
+// way per node. Nothing is sent twice, except a call that Redis has refused to run (NOSCRIPT; MOVED and ASK in a cluster).
+// Safe for concurrent use; Close it when done.
+type Redis struct {
+	opts   Options
+	script script
+	lost   atomic.Int64
+	fenced atomic.Bool
+	lanes  lanes
+	quit   chan struct{}
+	wg     sync.WaitGroup
+}
+
+// NewRedis starts a store.
+func NewRedis(o Options) *Redis {
+	o.Workers, o.BatchSize, o.Queue = orDefault(o.Workers, 4), orDefault(o.BatchSize, 64), orDefault(o.Queue, 4096)
+	o.CallTimeout, o.LossHorizon = orDefault(o.CallTimeout, 500*time.Millisecond), orDefault(o.LossHorizon, 10*time.Minute)
+	s := &Redis{opts: o, script: newScript(o.Script), quit: make(chan struct{})}
+	s.lanes.store = s
+	return s
+}
+
+func orDefault[T int | time.Duration](v, d T) T {
+	if v <= 0 {
+		return d
+	}
+	return v
+}
+
+// SetLoss records when this Redis last lost its data, by its own clock; the zero time means never. Until a bucket has had
+// the time to fill since, a missing one is not taken for a full one.
+func (s *Redis) SetLoss(at time.Time) {
+	if at.IsZero() {
+		s.lost.Store(0)
+		return
+	}
+	s.lost.Store(at.UnixMilli())
+}
+
+// SetFenced says whether the region may use no more than its floor.
+func (s *Redis) SetFenced(fenced bool) { s.fenced.Store(fenced) }
+
+// Take implements Store. All limits of one call must be of one tenant, so that they share a slot.
+func (s *Redis) Take(ctx context.Context, limits []Limit) (limit.Decision, error) {
+	if len(limits) == 0 {
+		return limit.Decision{}, nil
+	}
+	c := newCall(ctx, limits)
+	if err := s.lanes.send(ctx, c); err != nil {
+		return limit.Decision{}, fmt.Errorf("ask redis for a decision: %w", err)
+	}
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		// The call goes on without us: what it takes is lost, at most once.
+		return limit.Decision{}, fmt.Errorf("wait for redis's decision: %w", context.Cause(ctx))
+	case <-s.quit:
+		return limit.Decision{}, fmt.Errorf("wait for redis's decision: %w", ErrClosed)
+	}
+	line, err := c.reply, c.err
+	c.free()
+	if err != nil {
+		return limit.Decision{}, fmt.Errorf("ask redis for a decision: %w", err)
+	}
+	d, found, err := parseReply(line, limits)
+	if err != nil {
+		return limit.Decision{}, fmt.Errorf("read redis's decision: %w", err)
+	}
+	if (found.Broken || found.Lost) && s.opts.Found != nil {
+		s.opts.Found(found)
+	}
+	return d, nil
+}
+
+// Close ends the workers after the calls under way. Decisions still waiting get ErrClosed.
+func (s *Redis) Close() {
+	s.lanes.close()
+	s.wg.Wait()
+}

@@ -1,0 +1,138 @@
+package collect
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"partidor.dev/partidor/rebalancer/internal/plan"
+	"partidor.dev/partidor/shared/wire"
+)
+
+// Collector listens to every region's usage reports and heartbeats and answers what the demand is. Safe for concurrent
+// use.
+type Collector struct {
+	options Options
+	start   time.Time
+	metrics *metrics
+
+	mu    sync.Mutex
+	table *table
+}
+
+// New makes a collector that has heard nothing yet.
+func New(o Options) (*Collector, error) {
+	o = o.withDefaults()
+	c := &Collector{options: o, start: o.Clock()}
+	m, err := newMetrics(o.Meter, func() []RegionStatus { return c.Regions(o.Clock()) })
+	if err != nil {
+		return nil, fmt.Errorf("collect metrics: %w", err)
+	}
+	c.metrics = m
+	c.table = newTable(o, m.drop)
+	return c, nil
+}
+
+// Run subscribes and collects until ctx ends, then unsubscribes. A lost connection is not an error: nats.go subscribes
+// again by itself, and the regions are unknown meanwhile.
+func (c *Collector) Run(ctx context.Context) error {
+	usage, err := c.options.Conn.Subscribe(wire.SubjectUsage("*"), c.onUsage)
+	if err != nil {
+		return fmt.Errorf("subscribe to usage: %w", err)
+	}
+	defer usage.Unsubscribe() //nolint:errcheck // the connection may be gone already
+	heartbeat, err := c.options.Conn.Subscribe(wire.SubjectHeartbeat("*"), c.onHeartbeat)
+	if err != nil {
+		return fmt.Errorf("subscribe to heartbeats: %w", err)
+	}
+	defer heartbeat.Unsubscribe() //nolint:errcheck // as above
+	// A rebalancer that falls behind drops messages rather than growing: counters are cumulative, so little is lost.
+	if err := usage.SetPendingLimits(pendingMessages, pendingBytes); err != nil {
+		return fmt.Errorf("bound pending usage: %w", err)
+	}
+	tick := time.NewTicker(c.options.Window)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			c.sweep()
+		}
+	}
+}
+
+const (
+	pendingMessages = 65_536
+	pendingBytes    = 64 << 20
+)
+
+func (c *Collector) sweep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.table.sweep(c.now())
+}
+
+func (c *Collector) now() time.Duration { return c.options.Clock().Sub(c.start) }
+
+func (c *Collector) onUsage(m *nats.Msg) {
+	var u wire.Usage
+	if !c.decode(m, &u, &u.Header) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.table.usage(c.now(), &u)
+	c.metrics.report(len(u.Keys))
+}
+
+func (c *Collector) onHeartbeat(m *nats.Msg) {
+	var h wire.Heartbeat
+	if !c.decode(m, &h, &h.Header) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.table.heartbeat(c.now(), &h)
+}
+
+// decode reads a message and checks that it came on its own region's subject: NATS permissions let a region publish only
+// there, so this is what its name is worth.
+func (c *Collector) decode(m *nats.Msg, into any, h *wire.Header) bool {
+	if err := decode(m.Data, into, h); err != nil {
+		c.metrics.drop(dropMalformed, 1)
+		c.options.Logger.Debug("report dropped", "subject", m.Subject, "error", err)
+		return false
+	}
+	if i := strings.LastIndexByte(m.Subject, '.'); m.Subject[i+1:] != h.Region {
+		c.metrics.drop(dropForeign, 1)
+		return false
+	}
+	return true
+}
+
+// Demand lists every key in use with its loads in the named regions, in name order. Regions that are silent, or have not
+// been heard for two windows, have Known false. The caller adds rules, last targets and pins.
+func (c *Collector) Demand(now time.Time, regions []string) []plan.Demand {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.table.demand(now.Sub(c.start), regions, nil)
+}
+
+// Refused is Demand of only those keys that some region refused in its latest window: the candidates for plan.Early.
+func (c *Collector) Refused(now time.Time, regions []string) []plan.Demand {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.table.demand(now.Sub(c.start), regions, refusedLately)
+}
+
+// Regions tells what is known of each region heard so far, in name order.
+func (c *Collector) Regions(now time.Time) []RegionStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.table.status(now.Sub(c.start))
+}

@@ -1,0 +1,93 @@
+package collect
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"partidor.dev/partidor/rebalancer/internal/plan"
+)
+
+// demand lists the keys that want tell true for, in name order, with one load per named region. A region that was never
+// heard is unknown. Rule, Last, Pins and LargestCost are left to the caller.
+func (t *table) demand(now time.Duration, regions []string, want func(*key) bool) []plan.Demand {
+	p := t.options.Parameters()
+	index := make([]int, len(regions))
+	known := make([]bool, len(regions))
+	for i, name := range regions {
+		index[i] = -1
+		if r, ok := t.regions[name]; ok {
+			index[i], known[i] = r, t.known(now, r)
+		}
+	}
+	keys := make([]*key, 0, len(t.keys))
+	for _, k := range t.keys {
+		for _, r := range index {
+			if r >= 0 {
+				t.load(now, k, r, p)
+			}
+		}
+		if want == nil || want(k) {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, func(a, b *key) int {
+		return cmp.Or(cmp.Compare(a.name.Tenant, b.name.Tenant), cmp.Compare(a.name.Route, b.name.Route))
+	})
+	loads := make([]plan.Load, len(keys)*len(regions))
+	out := make([]plan.Demand, len(keys))
+	for i, k := range keys {
+		own := loads[:len(regions):len(regions)]
+		loads = loads[len(regions):]
+		for j, r := range index {
+			if r >= 0 {
+				own[j] = k.loads[r].read(known[j], t.options.Window)
+			}
+		}
+		out[i] = plan.Demand{Key: k.name, Loads: own}
+	}
+	return out
+}
+
+// read is the load as the plan wants it.
+func (l *load) read(known bool, window time.Duration) plan.Load {
+	return plan.Load{
+		Known: known, Share: l.share,
+		Mean: l.estimate.Mean, Peak: l.estimate.Peak,
+		Offered: l.latest.offered / window.Seconds(), Refused: l.latest.refused / window.Seconds(),
+	}
+}
+
+// refusedLately tells whether any region refused requests of the key in its latest window.
+func refusedLately(k *key) bool {
+	for i := range k.loads {
+		if k.loads[i].latest.refused > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// RegionStatus is what is known of a region as a whole.
+type RegionStatus struct {
+	Name string
+	// Known is false while the region is silent or has not been heard long enough.
+	Known bool
+	// Silence is the time since the region was last heard, -1 if never.
+	Silence time.Duration
+	// Instances that are alive and not draining.
+	Instances int
+}
+
+func (t *table) status(now time.Duration) []RegionStatus {
+	out := make([]RegionStatus, len(t.states))
+	for i := range t.states {
+		s := &t.states[i]
+		out[i] = RegionStatus{Name: s.name, Known: t.known(now, i), Silence: -1, Instances: s.live}
+		if s.heard >= 0 {
+			out[i].Silence = now - s.heard
+		}
+	}
+	slices.SortFunc(out, func(a, b RegionStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}

@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// Config is the whole file. Its zero value, completed by WithDefaults, is a gateway without routes.
+// Config is the whole file. Its zero value, completed by SetDefaults, is a gateway without routes.
 type Config struct {
 	// Listen is the address of the data port.
 	Listen string `yaml:"listen"`

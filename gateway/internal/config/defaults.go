@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// WithDefaults fills in what the file left out and returns c.
-func (c *Config) WithDefaults() *Config {
+// SetDefaults fills in what the file left out.
+func (c *Config) SetDefaults() {
 	or(&c.Listen, "127.0.0.1:8080")
 	or(&c.Admin.Listen, "127.0.0.1:9090")
 	or(&c.Store, StoreRedis)
@@ -51,7 +51,6 @@ func (c *Config) WithDefaults() *Config {
 	or(&c.Usage.MaxKeys, 200_000)
 	or(&c.Telemetry.Service, "partidor-gateway")
 	or(&c.Telemetry.LogLevel, "info")
-	return c
 }
 
 func or[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }

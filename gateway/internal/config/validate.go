@@ -12,7 +12,7 @@ import (
 	"partidor.dev/partidor/shared/limit"
 )
 
-// Validate reports every fault of a completed configuration (WithDefaults), each a *FieldError. Whether two routes
+// Validate reports every fault of a completed configuration (SetDefaults), each naming its field. Whether two routes
 // contradict each other is decided by the route table, which is built from it.
 func (c *Config) Validate() error {
 	var f faults
@@ -21,7 +21,7 @@ func (c *Config) Validate() error {
 	c.validateAdmin(&f)
 	regionName(&f, "region", c.Region)
 	if err := limit.ValidateName("instance", c.Instance); err != nil {
-		f.add("instance", "%s", strings.TrimPrefix(err.Error(), "instance: "))
+		f.Add("instance", "%s", strings.TrimPrefix(err.Error(), "instance: "))
 	}
 	c.Identity.validate(&f)
 	c.Addresses.validate(&f)
@@ -38,7 +38,7 @@ func (c *Config) Validate() error {
 	positive(&f, "usage.heartbeat", c.Usage.Heartbeat)
 	atLeast(&f, "usage.max_keys", c.Usage.MaxKeys, 1)
 	oneOf(&f, "telemetry.log_level", c.Telemetry.LogLevel, "debug", "info", "warn", "error")
-	return f.err()
+	return f.Err()
 }
 
 func (c *Config) validateServer(f *faults) {
@@ -50,22 +50,22 @@ func (c *Config) validateServer(f *faults) {
 	notNegative(f, "server.drain_delay", s.DrainDelay)
 	positive(f, "server.drain_timeout", s.DrainTimeout)
 	if c.TLS.Enabled() && (c.TLS.CertFile == "" || c.TLS.KeyFile == "") {
-		f.add("tls", "cert_file and key_file belong together")
+		f.Add("tls", "cert_file and key_file belong together")
 	}
 	oneOf(f, "tls.min_version", c.TLS.MinVersion, "1.2", "1.3")
 	if c.TLS.ClientCAFile != "" && !c.TLS.Enabled() {
-		f.add("tls.client_ca_file", "needs cert_file and key_file")
+		f.Add("tls.client_ca_file", "needs cert_file and key_file")
 	}
 }
 
 func (c *Config) validateAdmin(f *faults) {
 	host := address(f, "admin.listen", c.Admin.Listen)
 	if c.Admin.Listen == c.Listen {
-		f.add("admin.listen", "%q is the data port", c.Admin.Listen)
+		f.Add("admin.listen", "%q is the data port", c.Admin.Listen)
 	}
 	onlyOne(f, "admin", "token_file", c.Admin.TokenFile, "token_env", c.Admin.TokenEnv)
 	if !loopback(host) && c.Admin.TokenFile == "" && c.Admin.TokenEnv == "" {
-		f.add("admin.listen", "%q is not loopback: give token_file or token_env", c.Admin.Listen)
+		f.Add("admin.listen", "%q is not loopback: give token_file or token_env", c.Admin.Listen)
 	}
 }
 
@@ -73,11 +73,11 @@ func (c *Config) validateAdmin(f *faults) {
 func address(f *faults, field, v string) string {
 	host, port, err := net.SplitHostPort(v)
 	if err != nil {
-		f.add(field, "%q, must be host:port", v)
+		f.Add(field, "%q, must be host:port", v)
 		return ""
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil {
-		f.add(field, "%q, port must be from 0 to 65535", v)
+		f.Add(field, "%q, port must be from 0 to 65535", v)
 	}
 	return host
 }
@@ -93,48 +93,48 @@ func loopback(host string) bool {
 // regionName demands a name that can stand in a NATS subject and in a Redis field.
 func regionName(f *faults, field, v string) {
 	if v == "" {
-		f.add(field, "must not be empty")
+		f.Add(field, "must not be empty")
 		return
 	}
 	for _, r := range v {
 		if !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_') {
-			f.add(field, "%q, must hold only a-z, 0-9, - and _", v)
+			f.Add(field, "%q, must hold only a-z, 0-9, - and _", v)
 			return
 		}
 	}
 	if len(v) > limit.MaxNameBytes {
-		f.add(field, "%d bytes, at most %d", len(v), limit.MaxNameBytes)
+		f.Add(field, "%d bytes, at most %d", len(v), limit.MaxNameBytes)
 	}
 }
 
 func positive(f *faults, field string, d time.Duration) {
 	if d <= 0 {
-		f.add(field, "%s, must be above 0", d)
+		f.Add(field, "%s, must be above 0", d)
 	}
 }
 
 func notNegative(f *faults, field string, d time.Duration) {
 	if d < 0 {
-		f.add(field, "%s, must not be negative", d)
+		f.Add(field, "%s, must not be negative", d)
 	}
 }
 
 func onlyOne(f *faults, parent, a, av, b, bv string) {
 	if av != "" && bv != "" {
-		f.add(parent, "give %s or %s, not both", a, b)
+		f.Add(parent, "give %s or %s, not both", a, b)
 	}
 }
 
 func headerName(f *faults, field, v string) {
 	if !httpguts.ValidHeaderFieldName(v) {
-		f.add(field, "%q is no header name", v)
+		f.Add(field, "%q is no header name", v)
 	}
 }
 
 func networks(f *faults, field string, list []string) {
 	for i, v := range list {
 		if _, err := ParseNetwork(v); err != nil {
-			f.add(index(field, i), "%s", err)
+			f.Add(index(field, i), "%s", err)
 		}
 	}
 }

@@ -30,11 +30,11 @@ func (i *Identity) validate(f *faults) {
 	oneOf(f, "identity.mode", i.Mode, IdentityAPIKey, IdentityHeader)
 	headerName(f, "identity.header", i.Header)
 	if strings.EqualFold(i.Header, "Authorization") {
-		f.add("identity.header", "for Authorization give authorization_schemes")
+		f.Add("identity.header", "for Authorization give authorization_schemes")
 	}
 	headerName(f, "identity.tenant_header", i.TenantHeader)
 	if strings.EqualFold(i.TenantHeader, i.Header) && i.Mode == IdentityAPIKey {
-		f.add("identity.tenant_header", "must differ from header: upstreams would be told the key")
+		f.Add("identity.tenant_header", "must differ from header: upstreams would be told the key")
 	}
 	for n, s := range i.Schemes {
 		headerName(f, index("identity.authorization_schemes", n), s)
@@ -60,13 +60,13 @@ func (c *CORS) validate(f *faults) {
 	for n, o := range c.Origins {
 		if o == "*" {
 			if c.Credentials {
-				f.add("cors.credentials", "browsers refuse credentials together with the origin \"*\"")
+				f.Add("cors.credentials", "browsers refuse credentials together with the origin \"*\"")
 			}
 			continue
 		}
 		u, err := url.Parse(o)
 		if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" {
-			f.add(index("cors.origins", n), "%q, must be scheme://host[:port]", o)
+			f.Add(index("cors.origins", n), "%q, must be scheme://host[:port]", o)
 		}
 	}
 	notNegative(f, "cors.max_age", c.MaxAge)

@@ -25,22 +25,22 @@ func (c *Config) validateUpstreams(f *faults) {
 
 func (u *Upstream) validate(f *faults, field string) {
 	if len(u.Targets) == 0 {
-		f.add(field+".targets", "must name at least one target")
+		f.Add(field+".targets", "must name at least one target")
 	}
 	for i, t := range u.Targets {
 		at := index(field+".targets", i)
 		target, err := url.Parse(t.URL)
 		switch {
 		case err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https":
-			f.add(at+".url", "%q, must be http://host:port or https://host:port", t.URL)
+			f.Add(at+".url", "%q, must be http://host:port or https://host:port", t.URL)
 		case target.User != nil:
-			f.add(at+".url", "must not hold a password")
+			f.Add(at+".url", "must not hold a password")
 		case target.RawQuery != "" || target.Fragment != "":
-			f.add(at+".url", "%q, must have no query", t.URL)
+			f.Add(at+".url", "%q, must have no query", t.URL)
 		case u.Protocol == ProtocolH2 && target.Scheme != "https":
-			f.add(at+".url", "protocol h2 needs https; for HTTP/2 without TLS say h2c")
+			f.Add(at+".url", "protocol h2 needs https; for HTTP/2 without TLS say h2c")
 		case u.Protocol == ProtocolH2C && target.Scheme != "http":
-			f.add(at+".url", "protocol h2c needs http")
+			f.Add(at+".url", "protocol h2c needs http")
 		}
 		between(f, at+".weight", t.Weight, 1, 1000)
 	}
@@ -50,7 +50,7 @@ func (u *Upstream) validate(f *faults, field string) {
 	atLeast(f, field+".idle_connections", u.IdleConnections, 0)
 	atLeast(f, field+".max_connections", u.MaxConnections, 0)
 	if h := u.Health; h.Path != "" && !strings.HasPrefix(h.Path, "/") {
-		f.add(field+".health.path", "%q, must begin with /", h.Path)
+		f.Add(field+".health.path", "%q, must begin with /", h.Path)
 	}
 	positive(f, field+".health.interval", u.Health.Interval)
 	positive(f, field+".health.timeout", u.Health.Timeout)
@@ -63,14 +63,14 @@ func (u *Upstream) validate(f *faults, field string) {
 
 func (c *Config) validateRoutes(f *faults) {
 	if len(c.Routes) == 0 {
-		f.add("routes", "must name at least one route")
+		f.Add("routes", "must name at least one route")
 	}
 	seen := map[string]int{}
 	fallbacks := 0
 	for i := range c.Routes {
 		r, field := &c.Routes[i], index("routes", i)
 		if first, ok := seen[r.ID]; ok && r.ID != "" {
-			f.add(field+".id", "%q is the id of %s already", r.ID, index("routes", first))
+			f.Add(field+".id", "%q is the id of %s already", r.ID, index("routes", first))
 		} else {
 			seen[r.ID] = i
 		}
@@ -79,42 +79,42 @@ func (c *Config) validateRoutes(f *faults) {
 		}
 		r.validate(f, field)
 		if _, ok := c.Upstreams[r.Upstream]; !ok {
-			f.add(field+".upstream", "%q is not among upstreams", r.Upstream)
+			f.Add(field+".upstream", "%q is not among upstreams", r.Upstream)
 		}
 	}
 	if fallbacks > 1 {
-		f.add("routes", "%d routes are default, at most one may be", fallbacks)
+		f.Add("routes", "%d routes are default, at most one may be", fallbacks)
 	}
 }
 
 func (r *Route) validate(f *faults, field string) {
 	if err := limit.ValidateName("id", r.ID); err != nil {
-		f.add(field+".id", "%s", strings.TrimPrefix(err.Error(), "id: "))
+		f.Add(field+".id", "%s", strings.TrimPrefix(err.Error(), "id: "))
 	} else if i := strings.IndexFunc(r.ID, func(c rune) bool { return c < 0x20 || c > 0x7e }); i >= 0 {
-		f.add(field+".id", "%q, must be printable ASCII: it is sent in headers", r.ID)
+		f.Add(field+".id", "%q, must be printable ASCII: it is sent in headers", r.ID)
 	}
 	switch {
 	case r.Default && r.Path != "":
-		f.add(field+".path", "a default route has no path")
+		f.Add(field+".path", "a default route has no path")
 	case r.Default && (len(r.Hosts) > 0 || len(r.Methods) > 0):
-		f.add(field+".default", "a default route answers for every host and method")
+		f.Add(field+".default", "a default route answers for every host and method")
 	case !r.Default && !strings.HasPrefix(r.Path, "/"):
-		f.add(field+".path", "%q, must begin with /", r.Path)
+		f.Add(field+".path", "%q, must begin with /", r.Path)
 	}
 	for i, m := range r.Methods {
 		if !httpguts.ValidHeaderFieldName(m) || m != strings.ToUpper(m) || m == http.MethodConnect {
-			f.add(index(field+".methods", i), "%q, must be a method in capitals other than CONNECT", m)
+			f.Add(index(field+".methods", i), "%q, must be a method in capitals other than CONNECT", m)
 		}
 	}
 	for i, a := range r.Allow {
 		oneOf(f, index(field+".allow", i), a, Encodings...)
 	}
 	if duplicates(r.Methods) || duplicates(r.Hosts) || duplicates(r.Allow) {
-		f.add(field, "methods, hosts and allow must not repeat a word")
+		f.Add(field, "methods, hosts and allow must not repeat a word")
 	}
 	between(f, field+".cost", r.CostOrDefault(), 0, limit.MaxTokens)
 	if r.Unlimited && r.Cost != nil && *r.Cost > 0 {
-		f.add(field+".cost", "an unlimited route costs nothing")
+		f.Add(field+".cost", "an unlimited route costs nothing")
 	}
 	positive(f, field+".timeouts.response", r.Timeouts.Response)
 	notNegative(f, field+".timeouts.total", r.Timeouts.Total)
@@ -134,7 +134,7 @@ func (r *Route) validate(f *faults, field string) {
 		at := fmt.Sprintf("%s.bodies.%d", field, status)
 		between(f, at, status, 400, 599)
 		if b.ContentType == "" || !httpguts.ValidHeaderFieldValue(b.ContentType) {
-			f.add(at+".content_type", "%q is no content type", b.ContentType)
+			f.Add(at+".content_type", "%q is no content type", b.ContentType)
 		}
 	}
 }
@@ -142,15 +142,15 @@ func (r *Route) validate(f *faults, field string) {
 func (r *Route) validateRewrite(f *faults, field string) {
 	w := r.Rewrite
 	if w.Path != "" && (w.StripPrefix != "" || w.AddPrefix != "") {
-		f.add(field, "give path, or strip_prefix and add_prefix, not both")
+		f.Add(field, "give path, or strip_prefix and add_prefix, not both")
 	}
 	for name, v := range map[string]string{"path": w.Path, "strip_prefix": w.StripPrefix, "add_prefix": w.AddPrefix} {
 		if v != "" && !strings.HasPrefix(v, "/") {
-			f.add(field+"."+name, "%q, must begin with /", v)
+			f.Add(field+"."+name, "%q, must begin with /", v)
 		}
 	}
 	if w.Host != "" && !httpguts.ValidHostHeader(w.Host) {
-		f.add(field+".host", "%q is no host", w.Host)
+		f.Add(field+".host", "%q is no host", w.Host)
 	}
 }
 
@@ -162,7 +162,7 @@ func (h *HeaderEdit) validate(f *faults, field string) {
 		for name, value := range edits {
 			headerName(f, field+"."+part+"."+name, name)
 			if !httpguts.ValidHeaderFieldValue(value) {
-				f.add(field+"."+part+"."+name, "%q is no header value", value)
+				f.Add(field+"."+part+"."+name, "%q is no header value", value)
 			}
 		}
 	}

@@ -10,23 +10,23 @@ import (
 func (c *Config) validateStores(f *faults) {
 	oneOf(f, "store", c.Store, StoreRedis, StoreMemory)
 	if c.Store == StoreMemory && c.NATS.Enabled() {
-		f.add("store", "memory is for a single instance: shares cannot move without Redis, leave nats out")
+		f.Add("store", "memory is for a single instance: shares cannot move without Redis, leave nats out")
 	}
 	c.Redis.validate(f)
 	for i, u := range c.NATS.URLs {
 		if p, err := url.Parse(u); err != nil || p.Host == "" {
-			f.add(index("nats.urls", i), "must be nats://host:port or tls://host:port")
+			f.Add(index("nats.urls", i), "must be nats://host:port or tls://host:port")
 		} else if p.User != nil {
-			f.add(index("nats.urls", i), "must not hold a password: give credentials_file or nkey_file")
+			f.Add(index("nats.urls", i), "must not hold a password: give credentials_file or nkey_file")
 		}
 	}
 	onlyOne(f, "nats", "credentials_file", c.NATS.CredentialsFile, "nkey_file", c.NATS.NKeyFile)
 	c.Postgres.validate(f)
 	switch {
 	case c.Postgres.Enabled() && c.Rules.File != "":
-		f.add("rules.file", "give postgres or rules.file, not both")
+		f.Add("rules.file", "give postgres or rules.file, not both")
 	case !c.Postgres.Enabled() && c.Rules.File == "":
-		f.add("rules.file", "rules must come from postgres or from a file")
+		f.Add("rules.file", "rules must come from postgres or from a file")
 	}
 	positive(f, "snapshot.interval", c.Snapshot.Interval)
 }
@@ -36,13 +36,13 @@ func (r *Redis) validate(f *faults) {
 		address(f, index("redis.addresses", i), a)
 	}
 	if r.Master != "" && r.Cluster {
-		f.add("redis", "give master (Sentinel) or cluster, not both")
+		f.Add("redis", "give master (Sentinel) or cluster, not both")
 	}
 	if len(r.Addresses) > 1 && r.Master == "" && !r.Cluster {
-		f.add("redis.addresses", "several addresses need master (Sentinel) or cluster")
+		f.Add("redis.addresses", "several addresses need master (Sentinel) or cluster")
 	}
 	if r.Cluster && r.DB != 0 {
-		f.add("redis.db", "a cluster has no databases")
+		f.Add("redis.db", "a cluster has no databases")
 	}
 	atLeast(f, "redis.db", r.DB, 0)
 	between(f, "redis.pool_size", r.PoolSize, 1, 4096)
@@ -58,14 +58,14 @@ func (p *Postgres) validate(f *faults) {
 		}
 	}
 	if given > 1 {
-		f.add("postgres", "give one of url, url_file and url_env")
+		f.Add("postgres", "give one of url, url_file and url_env")
 	}
 	if p.URL != "" {
 		u, err := url.Parse(p.URL)
 		if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-			f.add("postgres.url", "must be postgres://user@host:port/database")
+			f.Add("postgres.url", "must be postgres://user@host:port/database")
 		} else if _, secret := u.User.Password(); secret || u.Query().Has("password") {
-			f.add("postgres.url", "must not hold a password: give url_file or url_env")
+			f.Add("postgres.url", "must not hold a password: give url_file or url_env")
 		}
 	}
 	positive(f, "postgres.poll", p.Poll)
@@ -75,18 +75,18 @@ func (p *Postgres) validate(f *faults) {
 func (d *Decision) validate(f *faults) {
 	positive(f, "decision.deadline", d.Deadline)
 	if d.Deadline > time.Second {
-		f.add("decision.deadline", "%s, must be at most 1s", d.Deadline)
+		f.Add("decision.deadline", "%s, must be at most 1s", d.Deadline)
 	}
 	rule := limit.Rule{Capacity: d.Default.Capacity, Refill: d.Default.Refill, PeriodSeconds: d.Default.PeriodSeconds}
 	if err := rule.Validate(); err != nil {
-		f.add("decision.default", "%s", err)
+		f.Add("decision.default", "%s", err)
 	}
 	between(f, "decision.batch.workers", d.Batch.Workers, 1, 256)
 	between(f, "decision.batch.size", d.Batch.Size, 1, 1024)
 	between(f, "decision.prefetch.max_tokens", d.Prefetch.MaxTokens, 1, 1_000_000)
 	positive(f, "decision.prefetch.horizon", d.Prefetch.Horizon)
 	if d.DeniedCache > 100*time.Millisecond {
-		f.add("decision.denied_cache", "%s, must be at most 100ms", d.DeniedCache)
+		f.Add("decision.denied_cache", "%s, must be at most 100ms", d.DeniedCache)
 	}
 	positive(f, "decision.loss_horizon", d.LossHorizon)
 }
@@ -97,13 +97,13 @@ func (b *Fallback) validate(f *faults) {
 	between(f, "fallback.max_buckets", b.MaxBuckets, 1024, 10_000_000)
 	r := b.Breaker
 	if !(r.FailureRate > 0 && r.FailureRate <= 1) {
-		f.add("fallback.breaker.failure_rate", "%v, must be above 0, at most 1", r.FailureRate)
+		f.Add("fallback.breaker.failure_rate", "%v, must be above 0, at most 1", r.FailureRate)
 	}
 	between(f, "fallback.breaker.min_calls", r.MinCalls, 1, 100_000)
 	positive(f, "fallback.breaker.window", r.Window)
 	positive(f, "fallback.breaker.slow", r.Slow)
 	positive(f, "fallback.breaker.delay", r.Delay)
 	if r.MaxDelay < r.Delay {
-		f.add("fallback.breaker.max_delay", "%s, must be at least delay %s", r.MaxDelay, r.Delay)
+		f.Add("fallback.breaker.max_delay", "%s, must be at least delay %s", r.MaxDelay, r.Delay)
 	}
 }

@@ -1,16 +1,16 @@
 package route
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"partidor.dev/partidor/gateway/internal/config"
+	sharedconfig "partidor.dev/partidor/shared/config"
 )
 
 // Compile builds the table of a valid configuration. It reports every route that is malformed, could never be reached
-// or contradicts another, each as a *config.FieldError.
+// or contradicts another, each naming its field.
 func Compile(routes []config.Route) (*Table, error) {
 	c := compiler{
 		table:  &Table{routes: make([]Route, len(routes)), exact: index{}},
@@ -25,7 +25,7 @@ func Compile(routes []config.Route) (*Table, error) {
 	if f := c.table.fallback; f != nil && c.catchAll != "" {
 		c.refuse(f, "default", "unreachable: %s answers every request", c.catchAll)
 	}
-	if err := errors.Join(c.faults...); err != nil {
+	if err := c.faults.Err(); err != nil {
 		return nil, err
 	}
 	return c.table, nil
@@ -37,14 +37,11 @@ type compiler struct {
 	owners        map[string]int
 	exact, folded *http.ServeMux
 	catchAll      string
-	faults        []error
+	faults        sharedconfig.Faults
 }
 
 func (c *compiler) refuse(r *Route, field, format string, args ...any) {
-	c.faults = append(c.faults, &config.FieldError{
-		Field:   fmt.Sprintf("routes[%d].%s", r.Index, field),
-		Message: fmt.Sprintf(format, args...),
-	})
+	c.faults.Add(fmt.Sprintf("routes[%d].%s", r.Index, field), format, args...)
 }
 
 func (c *compiler) add(r *Route) {

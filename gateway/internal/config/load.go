@@ -1,0 +1,34 @@
+package config
+
+import (
+	"fmt"
+	"os"
+
+	"partidor.dev/partidor/shared/config"
+)
+
+// Check is a further judgement of a configuration that Validate has accepted, such as whether its routes contradict each
+// other. Its errors name their fields as those of Validate do.
+type Check func(*Config) error
+
+// Load reads the file at path, completes it and judges it as a whole. Every fault is reported, with file, line and field.
+func Load(path string, checks ...Check) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	doc, err := config.Parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	c := new(Config)
+	if err := doc.Decode(c); err != nil {
+		return nil, err
+	}
+	for _, check := range checks {
+		if err := doc.Locate(check(c)); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}

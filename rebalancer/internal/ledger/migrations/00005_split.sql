@@ -31,6 +31,7 @@ CREATE TABLE split (
     CONSTRAINT split_moved CHECK ((base_share IS NULL) = (moved_at IS NULL))
 );
 CREATE INDEX split_revision ON split (revision_epoch, revision_number) WHERE moved_at IS NOT NULL;
+CREATE INDEX split_updated ON split (updated_at);
 CREATE INDEX split_pin ON split (tenant_id, route_id) WHERE pinned_share IS NOT NULL;
 
 -- +goose StatementBegin

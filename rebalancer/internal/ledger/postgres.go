@@ -1,0 +1,80 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/exaring/otelpgx"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Postgres is the ledger proper. It is safe for use by many goroutines.
+type Postgres struct {
+	pool *pgxpool.Pool
+}
+
+// stalledWriter is how long PostgreSQL lets a transaction of ours sit idle. A process that is stopped between a write
+// and its commit would otherwise hold locks that the next leader waits for.
+const stalledWriter = 2 * time.Second
+
+// Open makes the pool; it connects when first used, so that a rebalancer starts while PostgreSQL is away.
+func Open(ctx context.Context, url string, maxConns int) (*Postgres, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: database url: %w", err)
+	}
+	if maxConns > 0 {
+		config.MaxConns = int32(min(maxConns, 1000))
+	}
+	config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTrimSQLInSpanName())
+	config.ConnConfig.ConnectTimeout = 3 * time.Second
+	config.ConnConfig.RuntimeParams["application_name"] = "partidor-rebalancer"
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(stalledWriter.Milliseconds())
+	// A fail-over leaves connections to a server that became a standby: they are replaced within this time even if idle.
+	config.MaxConnLifetime = 10 * time.Minute
+	config.HealthCheckPeriod = 10 * time.Second
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	return &Postgres{pool: pool}, nil
+}
+
+// Close waits for connections in use and ends the pool.
+func (p *Postgres) Close() { p.pool.Close() }
+
+// Ping tells whether a primary with our schema answers.
+func (p *Postgres) Ping(ctx context.Context) error {
+	var standby bool
+	if err := p.pool.QueryRow(ctx, `SELECT pg_is_in_recovery() FROM ledger_revision`).Scan(&standby); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	if standby {
+		return fmt.Errorf("ledger: the server is a standby")
+	}
+	return nil
+}
+
+// snapshot runs read in one REPEATABLE READ transaction: it sees whole transactions of others or nothing of them.
+func (p *Postgres) snapshot(ctx context.Context, attempt string, read func(pgx.Tx) error) error {
+	return wrap(attempt, pgx.BeginTxFunc(ctx, p.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, read))
+}
+
+// Author is on whose behalf a change is made, and why. It goes into the history.
+type Author struct {
+	Actor  string
+	Reason string
+}
+
+// change runs write in one transaction on behalf of by. An error leaves nothing behind.
+func (p *Postgres) change(ctx context.Context, attempt string, by Author, write func(pgx.Tx) error) error {
+	return wrap(attempt, pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `SELECT set_config('partidor.actor', $1, true), set_config('partidor.reason', $2, true)`, by.Actor, by.Reason)
+		if err != nil {
+			return err
+		}
+		return write(tx)
+	}))
+}

@@ -31,7 +31,7 @@ func (s *State) Apply(now time.Time, row Row) (Ack, Verdict) {
 	s.Tokens += float64(ride) / Milli
 	p.In.Ride += ride
 	s.clamp()
-	kept := min(loan, wholeBelow(s.Effective()-s.Tokens))
+	kept := min(loan, whole(s.Effective()-s.Tokens))
 	s.Tokens += float64(kept)
 	p.In.Loan += loan
 	p.In.Refused += loan - kept

@@ -16,7 +16,7 @@ func (s *State) Give(now time.Time, to string, amount, keep limit.Share) limit.S
 		return 0
 	}
 	s.Settle(now)
-	held := limit.Share(math.Ceil(float64(s.Held()) * float64(limit.Whole) / float64(s.Limit.Capacity)))
+	held := limit.Share(math.Ceil(float64(s.Held()) * float64(limit.Whole) / float64(s.Numbers.Capacity)))
 	amount = min(amount, s.Share-max(keep, s.Floor+held), MaxCounter-p.Out.Share)
 	if amount <= 0 {
 		return 0
@@ -39,8 +39,8 @@ func (s *State) Lend(now time.Time, to string, amount int64, keep float64) int64
 		return 0
 	}
 	s.Settle(now)
-	spare := s.Limit.capacity(s.Share) - float64(s.Held()) - s.Limit.capacity(s.Floor)
-	amount = min(amount, wholeBelow(s.Tokens-max(keep, 0)), wholeBelow(spare), MaxCounter-p.Out.Loan)
+	spare := s.capacity(s.Share) - float64(s.Held()) - s.capacity(s.Floor)
+	amount = min(amount, whole(s.Tokens-max(keep, 0)), whole(spare), MaxCounter-p.Out.Loan)
 	if amount <= 0 {
 		return 0
 	}
@@ -49,8 +49,8 @@ func (s *State) Lend(now time.Time, to string, amount int64, keep float64) int64
 	return amount
 }
 
-// wholeBelow is how many whole tokens are in x without any tolerance: what is lent was really there.
-func wholeBelow(x float64) int64 {
+// whole is how many whole tokens are in x without any tolerance: what is lent was really there.
+func whole(x float64) int64 {
 	if x <= 0 {
 		return 0
 	}

@@ -3,6 +3,7 @@ package rights
 import (
 	"time"
 
+	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
 )
 
@@ -27,7 +28,7 @@ func (s *State) Begin(now time.Time, number int64, lost bool) bool {
 		return false
 	}
 	if lost {
-		s.TS, s.Tokens = Millis(now), 0
+		s.Level = bucket.Level{At: now.UnixMicro()}
 	} else {
 		s.Settle(now)
 	}

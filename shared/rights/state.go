@@ -3,7 +3,9 @@ package rights
 import (
 	"slices"
 	"strings"
+	"time"
 
+	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
 )
 
@@ -78,28 +80,13 @@ func (p *Pair) Pending() bool {
 	return !p.Opened || p.Acked.Sent != p.Out
 }
 
-// Limit is the numbers of a rule that a key's state depends on: C = Capacity tokens, R = Refill tokens every
-// PeriodSeconds.
-type Limit struct {
-	Capacity      int64
-	Refill        int64
-	PeriodSeconds int64
-}
-
-// LimitOf takes the numbers of a rule.
-func LimitOf(r *limit.Rule) Limit {
-	return Limit{Capacity: r.Capacity, Refill: r.Refill, PeriodSeconds: r.PeriodSeconds}
-}
-
 // State is one key in one region: its bucket and, once the key has moved, its rights. The zero value is no valid state;
 // New makes one. A State is not safe for concurrent use; in production Redis runs one step at a time.
 type State struct {
-	Limit    Limit
+	Numbers  bucket.Numbers
 	Revision limit.Revision
-
-	// Tokens is the level at TS, which is in milliseconds since 1970 with the microseconds kept, as Redis stores it.
-	Tokens float64
-	TS     float64
+	// Level is what the bucket holds, and since when.
+	bucket.Level
 
 	// Moved: the key has had a first move anywhere, so Base is fixed and Share is no longer the base split's.
 	Moved bool
@@ -116,10 +103,14 @@ type State struct {
 	Pairs []Pair
 }
 
-// New is a key that has never moved, with a full bucket.
-func New(l Limit, base, floor limit.Share, incarnation int64) State {
-	s := State{Limit: l, Incarnation: incarnation, Base: base, Floor: min(floor, base), Share: base}
-	s.Tokens = s.Effective()
+// New is a key that has never moved, with a full bucket. numbers.Base is the region's base share, floor the part of it that
+// never leaves the region.
+func New(numbers bucket.Numbers, floor limit.Share, incarnation int64, now time.Time) State {
+	s := State{
+		Numbers: numbers, Incarnation: incarnation,
+		Base: numbers.Base, Floor: min(floor, numbers.Base), Share: numbers.Base,
+	}
+	s.Level = bucket.Level{Tokens: s.Effective(), At: now.UnixMicro()}
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
 )
 
@@ -11,10 +12,9 @@ import (
 // partly fits, and every acknowledgement settles what it should.
 func TestMoveThenLoan(t *testing.T) {
 	t0 := time.UnixMilli(1_760_256_000_000)
-	l := Limit{Capacity: 200, Refill: 100, PeriodSeconds: 1}
-	eu := New(l, 700_000, 35_000, 1)
-	us := New(l, 300_000, 15_000, 1)
-	eu.TS, us.TS = Millis(t0), Millis(t0)
+	rule := &limit.Rule{Capacity: 200, Refill: 100, PeriodSeconds: 1}
+	eu := New(bucket.NumbersOf(rule, 700_000), 35_000, 1, t0)
+	us := New(bucket.NumbersOf(rule, 300_000), 15_000, 1, t0)
 	eu.Open(map[string]int64{"us": 1})
 	us.Open(map[string]int64{"eu": 1})
 
@@ -68,8 +68,8 @@ func TestMoveThenLoan(t *testing.T) {
 // TestGiveKeepsFloor: neither gives nor loans, nor both together, reach into the floor.
 func TestGiveKeepsFloor(t *testing.T) {
 	t0 := time.UnixMilli(1_760_256_000_000)
-	s := New(Limit{Capacity: 100, Refill: 10, PeriodSeconds: 1}, 500_000, 100_000, 1)
-	s.TS = Millis(t0)
+	rule := &limit.Rule{Capacity: 100, Refill: 10, PeriodSeconds: 1}
+	s := New(bucket.NumbersOf(rule, 500_000), 100_000, 1, t0)
 	s.Open(map[string]int64{"us": 1})
 	if got := s.Lend(t0, "us", 1000, 0); got != 40 {
 		t.Fatalf("Lend = %d, want 40: 50 less the floor's 10", got)

@@ -47,9 +47,10 @@ func (c *Scope) loss(w *world, i int, emit func(*world, string) bool) bool {
 	n.losses++
 	n.lost[i] = true
 	blank := rights.State{
-		Limit: s.Limit, Revision: s.Revision, TS: rights.Millis(epoch), Moved: true, Phase: rights.Relearning,
+		Numbers: s.Numbers, Revision: s.Revision, Moved: true, Phase: rights.Relearning,
 		Base: s.Base, Floor: s.Floor, Share: s.Floor,
 	}
+	blank.At = epoch.UnixMicro()
 	if w.copied > 0 {
 		blank.Tokens = float64(w.copied)
 	}

@@ -3,8 +3,8 @@ package modelcheck
 import (
 	"fmt"
 
+	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
-	"partidor.dev/partidor/shared/rights"
 )
 
 // maxRegions bounds the worlds this package can search.
@@ -46,11 +46,14 @@ func (c *Scope) regions() int { return len(c.Base) }
 
 func (c *Scope) unit() limit.Share { return limit.Whole / limit.Share(c.Units) }
 
-func (c *Scope) limit(changed bool) rights.Limit {
+// numbers is the rule as region i sees it, before or after the change.
+func (c *Scope) numbers(i int, changed bool) bucket.Numbers {
+	capacity, rate := c.Capacity, c.Rate
 	if changed {
-		return rights.Limit{Capacity: int64(c.Units * c.NewCapacity), Refill: int64(c.Units * c.NewRate), PeriodSeconds: 1}
+		capacity, rate = c.NewCapacity, c.NewRate
 	}
-	return rights.Limit{Capacity: int64(c.Units * c.Capacity), Refill: int64(c.Units * c.Rate), PeriodSeconds: 1}
+	rule := limit.Rule{Capacity: int64(c.Units * capacity), Refill: int64(c.Units * rate), PeriodSeconds: 1}
+	return bucket.NumbersOf(&rule, limit.Share(c.Base[i])*c.unit())
 }
 
 func (c *Scope) floor(i int) limit.Share {

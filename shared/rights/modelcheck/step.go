@@ -18,9 +18,9 @@ func (c *Scope) successors(w *world, emit func(*world, string) bool) bool {
 // tick lets a second pass everywhere.
 func (c *Scope) tick(w *world, emit func(*world, string) bool) bool {
 	n := w.clone()
-	oldest := rights.Millis(epoch.Add(-maxLag * time.Second))
+	oldest := epoch.Add(-maxLag * time.Second).UnixMicro()
 	for i := range n.regions {
-		n.regions[i].TS = max(n.regions[i].TS-1000, oldest)
+		n.regions[i].At = max(n.regions[i].At-1e6, oldest)
 	}
 	capacity, rate := c.bound(w.overlap)
 	n.level = min(n.level+rate, capacity)
@@ -125,8 +125,8 @@ func (c *Scope) ruleChange(w *world, emit func(*world, string) bool) bool {
 		for number := range int64(2) { // the older revision may be heard late
 			n := w.clone()
 			r := &n.regions[i]
-			r.Adopt(epoch, c.limit(number == 1), limit.Revision{Number: number})
-			if r.Limit == s.Limit && r.Revision == s.Revision {
+			r.Adopt(epoch, c.numbers(i, number == 1), limit.Revision{Number: number})
+			if r.Numbers == s.Numbers && r.Revision == s.Revision {
 				continue
 			}
 			n.overlap = max(n.overlap, 1)

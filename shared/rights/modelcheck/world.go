@@ -68,9 +68,8 @@ type world struct {
 
 func (c *Scope) initial() *world {
 	w := &world{copied: -1, level: int8(c.Units * c.Capacity)}
-	for i, b := range c.Base {
-		s := rights.New(c.limit(false), limit.Share(b)*c.unit(), c.floor(i), 1)
-		s.TS = rights.Millis(epoch)
+	for i := range c.Base {
+		s := rights.New(c.numbers(i, false), c.floor(i), 1, epoch)
 		peers := map[string]int64{}
 		for j := range c.Base {
 			if j != i {
@@ -132,7 +131,7 @@ func (c *Scope) encode(w *world, b []byte) []byte {
 	}
 	for i := range w.regions {
 		s := &w.regions[i]
-		n(int8(s.Phase), int8(s.Incarnation), int8(s.Revision.Number), c.units(s.Share), c.units(s.Base), whole(s.Tokens), int8((rights.Millis(epoch)-s.TS)/1000), int8(len(s.Pairs)))
+		n(int8(s.Phase), int8(s.Incarnation), int8(s.Revision.Number), c.units(s.Share), c.units(s.Base), whole(s.Tokens), int8((epoch.UnixMicro()-s.At)/1e6), int8(len(s.Pairs)))
 		flag(w.leased[i], w.lost[i], s.Moved)
 		n(w.next[i])
 		for k := range s.Pairs {

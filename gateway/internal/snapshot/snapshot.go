@@ -73,6 +73,9 @@ func (s *Snapshot) Region() string { return s.region }
 // Regions is every region of the deployment in name order; not to be changed.
 func (s *Snapshot) Regions() []Region { return s.regions }
 
+// RegionsRevision is when the regions were last changed.
+func (s *Snapshot) RegionsRevision() limit.Revision { return s.regionsAt }
+
 // Base is the own region's base share, in force for keys that have never moved.
 func (s *Snapshot) Base() limit.Share { return s.base }
 

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"iter"
+	"strings"
 
 	"partidor.dev/partidor/shared/limit"
 )
@@ -38,16 +39,26 @@ func (s *Snapshot) Rules() iter.Seq[RuleEntry] {
 func (s *Snapshot) Plans() iter.Seq[PlanEntry] {
 	return func(yield func(PlanEntry) bool) {
 		s.scopes.each(func(sc *scope) bool {
-			if sc.planRevision == (limit.Revision{}) {
-				return true
-			}
-			plan := sc.plan
-			if plan != "" {
-				plan = plan[len(limit.PlanPrefix):]
-			}
-			return yield(PlanEntry{sc.name, plan, sc.planRevision})
+			e, ok := sc.planEntry()
+			return !ok || yield(e)
 		})
 	}
+}
+
+// Plan is what has been said of a tenant's plan; ok is false where nothing ever was.
+func (s *Snapshot) Plan(tenant string) (e PlanEntry, ok bool) {
+	sc := s.tenant(tenant)
+	if sc == nil {
+		return PlanEntry{}, false
+	}
+	return sc.planEntry()
+}
+
+func (s *scope) planEntry() (PlanEntry, bool) {
+	if s.planRevision == (limit.Revision{}) {
+		return PlanEntry{}, false
+	}
+	return PlanEntry{s.name, strings.TrimPrefix(s.plan, limit.PlanPrefix), s.planRevision}, true
 }
 
 // APIKeys is every credential by its SHA-256, in no order.
@@ -57,12 +68,13 @@ func (s *Snapshot) APIKeys() iter.Seq2[[32]byte, APIKey] {
 	}
 }
 
-// Moved is every key known to have moved, in no order.
-func (s *Snapshot) Moved() iter.Seq[limit.Key] {
-	return func(yield func(limit.Key) bool) {
+// Moved is every key known to have moved and the own region's recorded base share of it, in no order.
+func (s *Snapshot) Moved() iter.Seq2[limit.Key, limit.Share] {
+	return func(yield func(limit.Key, limit.Share) bool) {
 		s.scopes.each(func(sc *scope) bool {
 			for i := range sc.rules {
-				if sc.rules[i].moved && !yield(limit.Key{Tenant: sc.name, Route: s.routes.names[sc.rules[i].route]}) {
+				r := &sc.rules[i]
+				if r.moved && !yield(limit.Key{Tenant: sc.name, Route: s.routes.names[r.route]}, limit.Share(r.base)) {
 					return false
 				}
 			}

@@ -1,0 +1,100 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// metrics of this package. Series are bounded by tables and results; no tenant, route or row is an attribute.
+type metrics struct {
+	reads    metric.Int64Counter
+	duration metric.Float64Histogram
+	faults   metric.Int64Counter
+}
+
+func newMetrics(meter metric.Meter, l *Loader) (*metrics, error) {
+	m := new(metrics)
+	var errs [10]error
+	m.reads, errs[0] = meter.Int64Counter("partidor.rules.reads", metric.WithDescription("Reads of the rules' source, by result."))
+	m.duration, errs[1] = meter.Float64Histogram("partidor.rules.read.duration", metric.WithUnit("s"), metric.WithDescription("Duration of one read."))
+	m.faults, errs[2] = meter.Int64Counter("partidor.rules.faults",
+		metric.WithDescription("Rows refused when read, by table; the last good state of each stays in force."))
+	var age, stale, lag, revision, epoch, held metric.Observable
+	age, errs[3] = meter.Float64ObservableGauge("partidor.snapshot.age", metric.WithUnit("s"),
+		metric.WithDescription("Time since the source last confirmed that nothing newer exists."))
+	stale, errs[4] = meter.Int64ObservableGauge("partidor.snapshot.stale", metric.WithDescription("1 while serving by a snapshot read from disk."))
+	lag, errs[5] = meter.Int64ObservableGauge("partidor.rules.revision.lag",
+		metric.WithDescription("Revisions announced but not yet in force; 0 when up to date."))
+	revision, errs[6] = meter.Int64ObservableGauge("partidor.rules.revision", metric.WithDescription("Number of the revision in force."))
+	epoch, errs[7] = meter.Int64ObservableGauge("partidor.rules.epoch", metric.WithDescription("Ledger epoch of the revision in force."))
+	held, errs[8] = meter.Int64ObservableGauge("partidor.snapshot.entries", metric.WithDescription("Entries of the snapshot, by kind."))
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		s, snap := l.Status(), l.o.Holder.Load()
+		if !s.ConfirmedAt.IsZero() {
+			o.ObserveFloat64(age.(metric.Float64Observable), time.Since(s.ConfirmedAt).Seconds())
+		}
+		integer := func(i metric.Observable, v int64, attrs ...metric.ObserveOption) {
+			o.ObserveInt64(i.(metric.Int64Observable), v, attrs...)
+		}
+		integer(stale, truth(s.Stale))
+		integer(lag, behind(s))
+		integer(revision, s.Revision.Number)
+		integer(epoch, s.Revision.Epoch)
+		c := snap.Counts()
+		integer(held, int64(c.Rules), kindRules)
+		integer(held, int64(c.Tenants), kindTenants)
+		integer(held, int64(c.APIKeys), kindKeys)
+		integer(held, int64(c.Moved), kindMoved)
+		return nil
+	}, age, stale, lag, revision, epoch, held)
+	return m, err
+}
+
+var (
+	kindRules   = metric.WithAttributes(attribute.String("kind", "rule"))
+	kindTenants = metric.WithAttributes(attribute.String("kind", "tenant"))
+	kindKeys    = metric.WithAttributes(attribute.String("kind", "api_key"))
+	kindMoved   = metric.WithAttributes(attribute.String("kind", "moved"))
+	resultOK    = metric.WithAttributes(attribute.String("result", "ok"))
+	resultError = metric.WithAttributes(attribute.String("result", "error"))
+)
+
+// behind is the number of revisions announced but not in force; across epochs their numbers cannot be subtracted.
+func behind(s Status) int64 {
+	switch {
+	case !s.Announced.Newer(s.Revision):
+		return 0
+	case s.Announced.Epoch != s.Revision.Epoch:
+		return max(1, s.Announced.Number)
+	}
+	return s.Announced.Number - s.Revision.Number
+}
+
+func truth(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (m *metrics) read(ctx context.Context, d time.Duration, err error) {
+	result := resultOK
+	if err != nil {
+		result = resultError
+	}
+	m.reads.Add(ctx, 1, result)
+	m.duration.Record(ctx, d.Seconds(), result)
+}
+
+func (m *metrics) faulty(ctx context.Context, faults []Fault) {
+	for _, f := range faults {
+		m.faults.Add(ctx, 1, metric.WithAttributes(attribute.String("table", f.Table)))
+	}
+}

@@ -3,11 +3,9 @@ package admit
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"partidor.dev/partidor/gateway/internal/snapshot"
@@ -25,144 +23,130 @@ type Request struct {
 }
 
 // Counter notes what was asked for, for usage reports. Count is called on the request path by many goroutines: it must
-// not block, and not allocate for a key it knows. Refused counts offered load; share and tokens of d belong to d.Key,
-// which may be another limit of the same request.
+// not block, and not allocate for a key it knows. It is called once for every enforced limit of a request; d speaks of
+// d.Key, which may be another of them.
 type Counter interface {
 	Count(key limit.Key, cost int64, allowed bool, d limit.Decision)
 }
 
-// Options are what an Admitter is made of. Rules and Store are needed, all else has a default.
-type Options struct {
-	Rules *snapshot.Holder
-	Store bucket.Store
-	// Counter of usage; nil counts nothing.
-	Counter Counter
-	// Deadline of one decision of Store. Default 5 ms. Afterwards the fallback decides.
-	Deadline time.Duration
-	// Instances is the number of live instances in this region, this one included, from heartbeats; called on the request
-	// path, so it should be one atomic load. Default: always 1.
-	Instances func() int
-	// Fenced tells that this region may use no more than its floor. Default: never.
-	Fenced func() bool
-	// Strict lets the fallback use the floor's slice only.
-	Strict bool
-	// MaxBuckets bounds the keys that the fallback remembers. Default fallback.DefaultMaxBuckets.
-	MaxBuckets int
-	// Breaker says when Store is no longer asked. Slow defaults to Deadline; OnChange is ignored.
-	Breaker fallback.BreakerOptions
-	// Prefetch bounds the tokens taken ahead for rules that allow it.
-	Prefetch Prefetch
-	// DeniedCache is how long a refusal may be answered from memory: default and at most 100 ms, negative for never.
-	DeniedCache time.Duration
-	// MaxHot bounds the keys with a remembered refusal or prefetched tokens. Default 16,384.
-	MaxHot int
-
-	Logger *slog.Logger
-	Tracer trace.Tracer
-	Meter  metric.Meter
-}
-
-// Prefetch bounds the tokens that an instance holds ahead of requests. Together all instances hold at most 5 % of a
-// slice's capacity.
-type Prefetch struct {
-	Disabled bool
-	// MaxTokens per key. Default 50.
-	MaxTokens int64
-	// Horizon of this instance's own rate that one fetch covers. Default 100 ms.
-	Horizon time.Duration
-}
-
 // Admitter decides requests. It is safe for many goroutines; Run is its background part.
 type Admitter struct {
-	opts    Options
+	rules   *snapshot.Holder
 	store   bucket.Store
+	counter Counter
 	breaker *fallback.Breaker
 	local   *fallback.Local
+	memory  *memory
+	metrics *metrics
+	opts    Options
+	start   time.Time
 	calls   sync.Pool
 }
 
-// New is an Admitter that starts at now. Without Run it works, but returns no unused tokens and settles only the debts of
-// keys that are asked for again.
+// New is an Admitter that starts at now. Without Run it decides as it should, but returns no unused tokens and settles only
+// the debts of keys that are asked for again.
 func New(now time.Time, o Options) (*Admitter, error) {
 	if o.Rules == nil || o.Store == nil {
 		return nil, errors.New("admit: rules and store are needed")
 	}
 	o = o.withDefaults()
-	a := &Admitter{opts: o, store: o.Store, local: fallback.NewLocal(now, o.MaxBuckets)}
+	a := &Admitter{
+		rules: o.Rules, store: o.Store, counter: o.Counter, opts: o, start: now,
+		local:  fallback.NewLocal(now, o.MaxBuckets),
+		memory: newMemory(o),
+	}
 	a.calls.New = func() any { return new(call) }
 	o.Breaker.OnChange = a.changed
 	a.breaker = fallback.NewBreaker(o.Breaker)
+	m, err := newMetrics(o.Meter, a)
+	if err != nil {
+		return nil, err
+	}
+	a.metrics = m
 	return a, nil
 }
 
-func (o Options) withDefaults() Options {
-	if o.Deadline <= 0 {
-		o.Deadline = 5 * time.Millisecond
+// Admit decides req at now. It never fails: where no bucket can be asked within the deadline, the fallback decides. ctx
+// carries the trace; that the client has gone neither stops a decision under way nor counts against Redis.
+func (a *Admitter) Admit(ctx context.Context, now time.Time, req Request) limit.Decision {
+	if parent := trace.SpanFromContext(ctx); parent.IsRecording() {
+		return a.traced(ctx, now, req)
 	}
-	if o.Breaker.Slow <= 0 {
-		o.Breaker.Slow = o.Deadline
-	}
-	if o.Instances == nil {
-		o.Instances = func() int { return 1 }
-	}
-	if o.Fenced == nil {
-		o.Fenced = func() bool { return false }
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	return o
+	return a.admit(ctx, now, req)
 }
 
-// Admit decides req at now. It never fails: where no bucket can be asked within the deadline, the fallback decides. ctx
-// carries the trace; that the client has gone neither stops a decision that is under way nor counts against Redis.
-func (a *Admitter) Admit(ctx context.Context, now time.Time, req Request) limit.Decision {
+func (a *Admitter) admit(ctx context.Context, now time.Time, req Request) limit.Decision {
+	snap := a.rules.Load()
 	c := a.calls.Get().(*call)
-	c.limits = c.room[:0]
-	snap := a.opts.Rules.Load()
-	d, decided := c.plan(snap, req)
-	if !decided {
-		d = a.decide(ctx, now, snap, c)
+	c.intact = true
+	d := a.decide(ctx, now, snap, c, req)
+	a.metrics.decided(d.Outcome, d.Source)
+	if snap.Shadow() && d.Outcome != limit.Allowed {
+		a.metrics.spared(d.Outcome)
+		d.Outcome = limit.Allowed
+		d.RetryAfter = 0
 	}
-	if c.keep {
+	if c.intact {
 		a.calls.Put(c)
 	}
 	return d
 }
 
+func (a *Admitter) decide(ctx context.Context, now time.Time, snap *snapshot.Snapshot, c *call, req Request) limit.Decision {
+	if d, done := c.find(snap, req); done {
+		return d
+	}
+	d := a.enforce(ctx, now, c)
+	if a.counter != nil && d.Outcome != limit.TooLarge {
+		for i := range c.limits {
+			a.counter.Count(c.limits[i].Key, c.limits[i].Cost, d.Outcome == limit.Allowed, d)
+		}
+	}
+	if len(c.shadows) > 0 {
+		a.shadow(ctx, now, c)
+	}
+	return d
+}
+
+// enforce decides the limits that count.
+func (a *Admitter) enforce(ctx context.Context, now time.Time, c *call) limit.Decision {
+	if len(c.limits) == 0 {
+		return c.unlimited
+	}
+	at := a.since(now)
+	c.remembered(a.memory)
+	if d, ok := c.refused(at); ok {
+		return d
+	}
+	if c.ahead {
+		return a.prefetched(ctx, now, c)
+	}
+	return a.ask(ctx, now, c)
+}
+
+// since is now as the parts in memory count it: nanoseconds since the start, on the monotonic clock.
+func (a *Admitter) since(now time.Time) int64 { return int64(now.Sub(a.start)) }
+
 // Degraded tells that Redis is not being asked, or only on trial.
 func (a *Admitter) Degraded() bool { return a.breaker.State() != fallback.Closed }
 
-// Credited drops what is remembered against keys that have just been given tokens or share, so that they are asked for
-// anew at once.
-func (a *Admitter) Credited(keys ...limit.Key) {}
-
-// Run settles debts and returns unused tokens until ctx ends.
-func (a *Admitter) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
-}
-
-func (a *Admitter) changed(now time.Time, from, to fallback.State) {}
-
-type call struct {
-	room   [2]bucket.Limit
-	limits []bucket.Limit
-	keep   bool
-}
-
-func (c *call) plan(snap *snapshot.Snapshot, req Request) (limit.Decision, bool) {
-	m := snap.Lookup(req.Tenant, req.Route)
-	c.limits = append(c.limits, bucket.Limit{Key: limit.Key{Tenant: req.Tenant, Route: req.Route}, Rule: m.Rule, Revision: m.Revision, Base: m.Base, Moved: m.Moved, Cost: req.Cost})
-	return limit.Decision{}, false
-}
-
-func (a *Admitter) decide(ctx context.Context, now time.Time, snap *snapshot.Snapshot, c *call) limit.Decision {
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.opts.Deadline)
-	defer cancel()
-	d, err := a.store.Take(bounded, c.limits)
-	if err != nil {
-		return a.local.Take(now, c.limits, fallback.Terms{Instances: a.opts.Instances()})
+// Credited drops refusals remembered of keys that have just been given tokens or share, so that they are asked for at once.
+func (a *Admitter) Credited(keys ...limit.Key) {
+	for _, k := range keys {
+		if e := a.memory.keys.Get(k); e != nil {
+			e.denial.Store(nil)
+		}
 	}
-	return d
+}
+
+// Distrust drops all tokens taken ahead: the share they came from can no longer be trusted (a fence, a lost Redis).
+func (a *Admitter) Distrust() { a.memory.life.Add(1) }
+
+// terms are what the fallback may use.
+func (a *Admitter) terms(c *call) fallback.Terms {
+	return fallback.Terms{
+		Instances: a.opts.Instances(),
+		Floor:     c.limits[0].Floor,
+		FloorOnly: a.opts.Strict || a.opts.Fenced(),
+	}
 }

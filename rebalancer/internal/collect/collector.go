@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"partidor.dev/partidor/rebalancer/internal/plan"
+	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -135,4 +136,16 @@ func (c *Collector) Regions(now time.Time) []RegionStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.table.status(now.Sub(c.start))
+}
+
+// Share is the share that a region last reported to hold of a key, false if it never did.
+func (c *Collector) Share(k limit.Key, region string) (limit.Share, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, ok := c.table.regions[region]
+	state := c.table.keys[k]
+	if !ok || state == nil || len(state.loads) <= r || state.loads[r].share == 0 {
+		return 0, false
+	}
+	return state.loads[r].share, true
 }

@@ -1,0 +1,50 @@
+package parameter
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWithSetsAndRefuses(t *testing.T) {
+	v, err := Default().With(map[string]json.RawMessage{
+		"cycle": json.RawMessage(`"30s"`), "floor": json.RawMessage(`"30%"`), "deadband": json.RawMessage(`"2.5%"`),
+		"step": json.RawMessage(`100000`), "paused": json.RawMessage(`true`), "frozen_regions": json.RawMessage(`["eu"]`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Plan.Cycle != 30*time.Second || v.Plan.Floor != 0.3 || v.Plan.Deadband != 25_000 || v.Plan.Step != 100_000 || !v.Paused || v.FrozenRegions[0] != "eu" {
+		t.Errorf("values %+v", v)
+	}
+	for _, c := range []struct{ name, value, want string }{
+		{"cycle", `30`, "duration"},
+		{"cycle", `"1s"`, "cycle: 1s, must be from 10s"},
+		{"floor", `1.5`, "floor: 1.5, must be from 0 to 1"},
+		{"floor", `null`, "floor"},
+		{"headroom", `"2"`, "number"},
+		{"paused", `"yes"`, "true or false"},
+		{"cycel", `"30s"`, "no such parameter"},
+		{"history_days", `0`, "history_days: 0"},
+		{"frozen_tenants", `["*"]`, "wildcard"},
+		{"step", `-1`, "share -1"},
+	} {
+		_, err := Default().With(map[string]json.RawMessage{c.name: json.RawMessage(c.value)})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s = %s: %v, want an error with %q", c.name, c.value, err, c.want)
+		}
+	}
+}
+
+func TestEveryParameterReadsWhatItWrites(t *testing.T) {
+	for _, d := range All() {
+		v, err := Default().With(map[string]json.RawMessage{d.Name: d.Value(Default())})
+		if err != nil {
+			t.Errorf("%s: %v", d.Name, err)
+		}
+		if again := d.Value(v); string(again) != string(d.Value(Default())) {
+			t.Errorf("%s: wrote %s, read %s", d.Name, d.Value(Default()), again)
+		}
+	}
+}

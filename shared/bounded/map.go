@@ -21,12 +21,18 @@ const (
 // own locking. A value that has been pushed out may still be in use by whoever looked it up before.
 type Map[V any] struct {
 	seed    maphash.Seed
-	sets    uint64
-	places  []atomic.Pointer[entry[V]]
+	table   []set[V]
 	adding  [stripes]sync.Mutex
 	length  atomic.Int64
 	evicted atomic.Uint64
 	worth   func(*V) int
+}
+
+// set is where a key may be: its places lie together, and only a place whose mark fits is followed, so that a look-up
+// costs two or three cache lines however full the set is.
+type set[V any] struct {
+	marks   [ways]atomic.Uint32
+	entries [ways]atomic.Pointer[entry[V]]
 }
 
 type entry[V any] struct {
@@ -42,17 +48,13 @@ func New[V any](capacity int, worth func(*V) int) *Map[V] {
 	if worth == nil {
 		worth = func(*V) int { return 1 }
 	}
-	return &Map[V]{
-		seed:   maphash.MakeSeed(),
-		sets:   uint64(sets),
-		places: make([]atomic.Pointer[entry[V]], sets*ways),
-		worth:  worth,
-	}
+	return &Map[V]{seed: maphash.MakeSeed(), table: make([]set[V], sets), worth: worth}
 }
 
 // Get is the value of key, nil if it is not known.
 func (m *Map[V]) Get(key limit.Key) *V {
-	if e := m.find(m.set(key), key); e != nil {
+	at, mark := m.locate(key)
+	if e := m.table[at].find(mark, key); e != nil {
 		e.touch()
 		return &e.value
 	}
@@ -62,35 +64,39 @@ func (m *Map[V]) Get(key limit.Key) *V {
 // GetOrAdd is the value of key, added where it is not known. fill completes a new value before others see it; lost is
 // the value it pushes out, nil for none. fill runs under a lock and must not use the map.
 func (m *Map[V]) GetOrAdd(key limit.Key, fill func(fresh, lost *V)) *V {
-	first := m.set(key)
-	if e := m.find(first, key); e != nil {
+	at, mark := m.locate(key)
+	s := &m.table[at]
+	if e := s.find(mark, key); e != nil {
 		e.touch()
 		return &e.value
 	}
-	lock := &m.adding[(first/ways)%stripes]
+	lock := &m.adding[at%stripes]
 	lock.Lock()
 	defer lock.Unlock()
-	if e := m.find(first, key); e != nil {
+	if e := s.find(mark, key); e != nil {
 		return &e.value
 	}
-	place, old := m.choose(first)
+	place := m.choose(s)
 	fresh := &entry[V]{key: limit.Key{Tenant: strings.Clone(key.Tenant), Route: strings.Clone(key.Route)}}
-	if old == nil {
+	if old := s.entries[place].Load(); old == nil {
 		fill(&fresh.value, nil)
 		m.length.Add(1)
 	} else {
 		fill(&fresh.value, &old.value)
 		m.evicted.Add(1)
 	}
-	place.Store(fresh)
+	s.entries[place].Store(fresh)
+	s.marks[place].Store(mark)
 	return &fresh.value
 }
 
 // Range visits every key until visit returns false. Keys added or pushed out meanwhile may or may not be seen.
 func (m *Map[V]) Range(visit func(limit.Key, *V) bool) {
-	for i := range m.places {
-		if e := m.places[i].Load(); e != nil && !visit(e.key, &e.value) {
-			return
+	for i := range m.table {
+		for j := range m.table[i].entries {
+			if e := m.table[i].entries[j].Load(); e != nil && !visit(e.key, &e.value) {
+				return
+			}
 		}
 	}
 }
@@ -99,42 +105,41 @@ func (m *Map[V]) Range(visit func(limit.Key, *V) bool) {
 func (m *Map[V]) Len() int { return int(m.length.Load()) }
 
 // Cap is the largest Len there can be.
-func (m *Map[V]) Cap() int { return len(m.places) }
+func (m *Map[V]) Cap() int { return len(m.table) * ways }
 
 // Evicted is the number of keys ever pushed out.
 func (m *Map[V]) Evicted() uint64 { return m.evicted.Load() }
 
-// set is the index of the first place where key may be.
-func (m *Map[V]) set(key limit.Key) int {
+// locate is the set where key may be, and its mark there.
+func (m *Map[V]) locate(key limit.Key) (at int, mark uint32) {
 	h := maphash.String(m.seed, key.Tenant)
 	h ^= bits.RotateLeft64(maphash.String(m.seed, key.Route), 29) * 0x9e3779b97f4a7c15
-	hi, _ := bits.Mul64(h, m.sets)
-	return int(hi) * ways
+	hi, _ := bits.Mul64(h, uint64(len(m.table)))
+	return int(hi), uint32(h)
 }
 
-func (m *Map[V]) find(first int, key limit.Key) *entry[V] {
-	for i := first; i < first+ways; i++ {
-		e := m.places[i].Load()
-		if e == nil {
-			return nil // places are filled in order and never emptied
+// find looks at the places of a set. While a place changes hands its mark and its entry may not fit each other: then the
+// key is not found, as if it had come a moment earlier.
+func (s *set[V]) find(mark uint32, key limit.Key) *entry[V] {
+	for i := range s.marks {
+		if s.marks[i].Load() != mark {
+			continue
 		}
-		if e.key == key {
+		if e := s.entries[i].Load(); e != nil && e.key == key {
 			return e
 		}
 	}
 	return nil
 }
 
-// choose is the place for a new key and the entry that must go for it, if any: one that is worth nothing, else one not
-// used since the last choice here, else any; among equals the one worth least.
-func (m *Map[V]) choose(first int) (*atomic.Pointer[entry[V]], *entry[V]) {
-	var place *atomic.Pointer[entry[V]]
-	var victim *entry[V]
-	var lowest, least int
-	for i := first; i < first+ways; i++ {
-		e := m.places[i].Load()
+// choose is the place for a new key: an empty one; else that of a value worth nothing, else of one not used since the last
+// choice here, else any; among equals the one worth least.
+func (m *Map[V]) choose(s *set[V]) (place int) {
+	lowest, least := 0, 0
+	for i := range s.entries {
+		e := s.entries[i].Load()
 		if e == nil {
-			return &m.places[i], nil
+			return i
 		}
 		used, worth := e.used.Swap(false), m.worth(&e.value)
 		rank := 1
@@ -143,11 +148,11 @@ func (m *Map[V]) choose(first int) (*atomic.Pointer[entry[V]], *entry[V]) {
 		} else if used {
 			rank = 2
 		}
-		if victim == nil || rank < lowest || (rank == lowest && worth < least) {
-			place, victim, lowest, least = &m.places[i], e, rank, worth
+		if i == 0 || rank < lowest || (rank == lowest && worth < least) {
+			place, lowest, least = i, rank, worth
 		}
 	}
-	return place, victim
+	return place
 }
 
 // touch marks an entry as used; it writes only where that is news, so that readers of a hot key share its cache line.

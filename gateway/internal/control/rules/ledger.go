@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -237,9 +239,15 @@ func (r *reading) regions(own string) error {
 		return err
 	}
 	err = r.each(queryRegionTombstone, nil, []any{&at.Epoch, &at.Number}, func() { r.RegionsAt = r.RegionsAt.Max(r.at(at)) })
+	sortRegions(r.Regions)
 	if len(r.Regions) == 0 {
 		// A deployment that has declared no regions is one region.
 		r.Regions = []snapshot.Region{{Name: own, Base: limit.Whole, Floor: r.floor}}
 	}
 	return err
+}
+
+// sortRegions puts regions in the order in which a snapshot keeps them.
+func sortRegions(regions []snapshot.Region) {
+	slices.SortFunc(regions, func(a, b snapshot.Region) int { return strings.Compare(a.Name, b.Name) })
 }

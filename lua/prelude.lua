@@ -114,9 +114,11 @@ local function part(rule, share)
 end
 
 -- reslice computes b.inforce (ppm), b.eff (tokens) and b.num/b.den (tokens per µs) from b's rule and rights. Call it after
--- every change of b.rule, b.share, b.held or b.floor.
+-- every change of b.rule, b.share, b.held or b.floor. Time that rounding left unspent was earned at the old rate and could be
+-- worth more at the new one, so it is dropped.
 local function reslice(b, env)
   local rule = b.rule
+  if b.settled then b.ts = env.now end
   local share, held = b.share or rule.base, b.held
   if b.lost or env.fenced then
     held = 0
@@ -168,6 +170,7 @@ end
 -- settle brings b to env.now under its present slice. Window algorithms replace this step (windows.lua).
 local function settle(b, env)
   b.tokens, b.ts = refill(b.tokens, b.ts, env.now, b.eff, b.num, b.den)
+  b.settled = true
 end
 
 -- clamp takes away what no longer fits under the slice. It never raises.

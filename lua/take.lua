@@ -61,7 +61,7 @@ local function settle_owed(b, ask)
   local level = b.tokens - owed
   if owed > 0 and level < -b.eff then level = math.min(b.tokens, -b.eff) end
   b.tokens = level
-  b.indebted = level < 0
+  if level < 0 then b.indebted = true end
   clamp(b)
   touch(b)
 end

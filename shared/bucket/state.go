@@ -71,6 +71,8 @@ func (b *bucket) adopt(l *Limit, env Env) {
 		b.newer = order > 0
 		b.Revision, b.Numbers = l.Revision, asked
 		b.slice = asked.Slice(b.Rights, env.Fenced)
+		// Time that rounding left unspent was earned at the old rate. At the new one it could be worth more.
+		b.At = env.Now
 	}
 	b.Tokens = min(b.Tokens, b.slice.Capacity)
 }

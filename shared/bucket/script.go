@@ -1,0 +1,15 @@
+package bucket
+
+// What other packages need in order to run scripts of their own over the same buckets.
+
+// Ask is l as lua/prelude.lua's parse_ask reads it.
+func (l *Limit) Ask() string { return string(appendAsk(nil, l)) }
+
+// ParseNumbers reads the `rule` field of a bucket in Redis.
+func ParseNumbers(text string) (Numbers, error) { return parseNumbers(text, ' ') }
+
+// Slots is how many slots a Redis Cluster has, Slot the one that a key belongs to.
+const Slots = clusterSlots
+
+// Slot of a key: its hash tag's, or the whole key's without one.
+func Slot(key string) int { return keySlot(key) }

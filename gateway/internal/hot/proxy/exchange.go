@@ -1,0 +1,68 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+)
+
+// Observer hears how one request fares. Its methods are called by the goroutine that forwards the request.
+type Observer interface {
+	// Response is called with the upstream's headers before they go to the client, also for 101.
+	Response(h http.Header, status int)
+	// Attempt is called before the request is sent to a target; the function it returns, when the headers of the answer
+	// are there (status) or never will be (err).
+	Attempt(out *http.Request, target string) (end func(status int, err error))
+}
+
+// exchange is what a route's transport needs to know of the request it carries.
+type exchange struct {
+	observer Observer
+	request  *Request
+	client   context.Context // Ends when the client leaves.
+	path     string          // Escaped, as the upstream is to see it.
+	upgrade  bool
+	target   *target
+	body     *countedBody
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// hold counts the request at t and no longer at the target before.
+func (x *exchange) hold(t *target) {
+	x.release()
+	x.target = t
+}
+
+func (x *exchange) release() {
+	if x.target != nil {
+		x.target.release()
+		x.target = nil
+	}
+}
+
+// gone tells that the client has left.
+func (x *exchange) gone() bool { return x.client.Err() != nil }
+
+func (x *exchange) bodyRead() bool { return x.body != nil && x.body.started.Load() }
+
+// countedBody notes that somebody has begun to read, and is not closed by a transport that failed to connect: a body that
+// was not begun can still be sent to another target. ReverseProxy closes what lies beneath when the request ends.
+type countedBody struct {
+	io.Reader
+	started atomic.Bool
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	b.started.Store(true)
+	return b.Reader.Read(p)
+}
+
+// Close does nothing.
+func (b *countedBody) Close() error { return nil }

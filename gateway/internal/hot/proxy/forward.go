@@ -1,0 +1,168 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"sync"
+
+	"partidor.dev/partidor/gateway/internal/hot/respond"
+	"partidor.dev/partidor/gateway/internal/hot/route"
+)
+
+// Route forwards the requests of one route. It is immutable and safe for use by many goroutines.
+type Route struct {
+	route    *route.Route
+	settings Settings
+	proxy    httputil.ReverseProxy
+	request  headerEdit
+	response headerEdit
+}
+
+// Settings hold for every route.
+type Settings struct {
+	// TenantHeader tells upstreams the tenant; a client's own header of that name never passes.
+	TenantHeader string
+	// Strip removes credentials from headers and query; nil forwards them.
+	Strip func(h http.Header, rawQuery string) string
+	// Log hears what ReverseProxy has to say; nil is silence.
+	Log *log.Logger
+}
+
+// NewRoute forwards r to u.
+func NewRoute(r *route.Route, u *Upstream, s Settings) (*Route, error) {
+	t, err := newAttempts(u, r.Route)
+	if err != nil {
+		return nil, err
+	}
+	s.TenantHeader = http.CanonicalHeaderKey(s.TenantHeader)
+	p := &Route{route: r, settings: s, request: newHeaderEdit(r.RequestHeaders), response: newHeaderEdit(r.ResponseHeaders)}
+	p.proxy = httputil.ReverseProxy{
+		Transport:      t,
+		Rewrite:        p.rewrite,
+		ModifyResponse: p.modify,
+		ErrorHandler:   p.failed,
+		BufferPool:     buffers{},
+		ErrorLog:       s.Log,
+	}
+	return p, nil
+}
+
+// Request is what the gateway has found out about a request that is to be forwarded.
+type Request struct {
+	// Path is the escaped path in normal form.
+	Path string
+	// Tenant is empty for callers known by their address only.
+	Tenant string
+	// Client is the client's address; empty if unknown. Secure tells whether it came by TLS.
+	Client string
+	Secure bool
+	// Observer hears how the request fares, and Fail answers the client where no answer of the upstream can be passed on.
+	Observer Observer
+	Fail     func(w http.ResponseWriter, r *http.Request, p *respond.Problem, cause error)
+}
+
+// Forward sends r upstream and the answer to w. It returns when the exchange has ended, whichever side ended it, and
+// panics with http.ErrAbortHandler where the answer broke off, so that the client sees a broken transfer.
+func (p *Route) Forward(w http.ResponseWriter, r *http.Request, q *Request) {
+	x := &exchange{
+		observer: q.Observer,
+		request:  q,
+		client:   r.Context(),
+		path:     rewritePath(&p.route.Rewrite, p.route, q.Path),
+		upgrade:  len(r.Header["Upgrade"]) > 0,
+	}
+	defer x.release()
+	ctx := context.WithValue(r.Context(), exchangeKey{}, x)
+	if total := p.route.Timeouts.Total; total > 0 {
+		bounded, cancel := context.WithTimeout(ctx, total)
+		defer cancel()
+		ctx = bounded
+	}
+	p.proxy.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// rewrite makes the upstream's request of the client's. ReverseProxy has dropped hop-by-hop headers and whatever the
+// client's Connection header names before, so nothing that is set here can be stripped by a client.
+func (p *Route) rewrite(pr *httputil.ProxyRequest) {
+	x := exchangeOf(pr.Out.Context())
+	q, h := x.request, pr.Out.Header
+	setForwarded(h, pr.In, q)
+	delete(h, p.settings.TenantHeader)
+	if q.Tenant != "" {
+		h[p.settings.TenantHeader] = []string{q.Tenant}
+	}
+	if p.settings.Strip != nil {
+		pr.Out.URL.RawQuery = p.settings.Strip(h, pr.Out.URL.RawQuery)
+	}
+	if host := p.route.Rewrite.Host; host != "" {
+		pr.Out.Host = host
+	}
+	if pr.Out.Body != nil {
+		x.body = &countedBody{Reader: pr.Out.Body}
+		pr.Out.Body = x.body
+	}
+	p.request.apply(h)
+}
+
+// setForwarded tells the upstream who the client is, in the gateway's own words.
+func setForwarded(h http.Header, in *http.Request, q *Request) {
+	delete(h, "X-Real-Ip")
+	if q.Client != "" {
+		values := []string{q.Client}
+		h["X-Forwarded-For"] = values
+		h["X-Real-Ip"] = values
+	}
+	h["X-Forwarded-Host"] = []string{in.Host}
+	if q.Secure {
+		h["X-Forwarded-Proto"] = httpsProto
+	} else {
+		h["X-Forwarded-Proto"] = httpProto
+	}
+}
+
+var httpProto, httpsProto = []string{"http"}, []string{"https"}
+
+func (p *Route) modify(resp *http.Response) error {
+	x := exchangeOf(resp.Request.Context())
+	p.response.apply(resp.Header)
+	x.observer.Response(resp.Header, resp.StatusCode)
+	return nil
+}
+
+// failed answers for an upstream that did not. A client that has left is told nothing.
+func (p *Route) failed(w http.ResponseWriter, r *http.Request, err error) {
+	x := exchangeOf(r.Context())
+	problem := respond.UpstreamFailed
+	var tooLarge *http.MaxBytesError
+	switch {
+	case x.gone():
+		problem = nil
+	case errors.As(err, &tooLarge):
+		problem = respond.BodyTooLarge
+	case errors.Is(err, errNoTarget):
+		problem = respond.UpstreamUnavailable
+	case timedOut(err):
+		problem = respond.UpstreamTimedOut
+	}
+	x.request.Fail(w, r, problem, err)
+}
+
+// buffers lends the buffers that bodies are copied through.
+type buffers struct{}
+
+const bufferBytes = 32 << 10
+
+var bufferPool = sync.Pool{New: func() any { return new([bufferBytes]byte) }}
+
+// Get lends a buffer.
+func (buffers) Get() []byte { return bufferPool.Get().(*[bufferBytes]byte)[:] }
+
+// Put takes it back.
+func (buffers) Put(b []byte) {
+	if len(b) == bufferBytes {
+		bufferPool.Put((*[bufferBytes]byte)(b))
+	}
+}

@@ -1,0 +1,82 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"partidor.dev/partidor/gateway/internal/certs"
+	"partidor.dev/partidor/gateway/internal/config"
+)
+
+// errConnect marks failures to get a connection: no byte of the request was sent.
+var errConnect = errors.New("connect")
+
+type connectError struct{ err error }
+
+func (e *connectError) Error() string        { return "connect: " + e.err.Error() }
+func (e *connectError) Unwrap() error        { return e.err }
+func (e *connectError) Is(target error) bool { return target == errConnect }
+
+// newTransport is the transport of an upstream whose answers must begin within responseTimeout.
+func newTransport(c config.Upstream, responseTimeout time.Duration, logger *slog.Logger) (*http.Transport, error) {
+	tlsConfig, err := certs.Client(c.TLS, logger)
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: c.ConnectTimeout, KeepAlive: 30 * time.Second}
+	var protocols http.Protocols
+	switch c.Protocol {
+	case config.ProtocolH2:
+		protocols.SetHTTP2(true)
+	case config.ProtocolH2C:
+		protocols.SetUnencryptedHTTP2(true)
+	default:
+		protocols.SetHTTP1(true)
+	}
+	return &http.Transport{
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, &connectError{err}
+			}
+			return &steadyConn{Conn: conn, stall: responseTimeout}, nil
+		},
+		TLSClientConfig:       tlsConfig,
+		TLSHandshakeTimeout:   c.ConnectTimeout,
+		ResponseHeaderTimeout: responseTimeout,
+		ExpectContinueTimeout: time.Second,
+		IdleConnTimeout:       90 * time.Second,
+		MaxIdleConnsPerHost:   c.IdleConnections,
+		MaxConnsPerHost:       c.MaxConnections,
+		Protocols:             &protocols,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second},
+		// Bodies pass as they are.
+		DisableCompression: true,
+	}, nil
+}
+
+// steadyConn gives up on a peer that takes no bytes for as long as an answer may take: without it, an upstream that
+// stops reading a large upload would hold it for ever.
+type steadyConn struct {
+	net.Conn
+	stall time.Duration
+}
+
+func (c *steadyConn) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.stall)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
+
+// CloseWrite ends our direction only, as upgraded connections do.
+func (c *steadyConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}

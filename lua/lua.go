@@ -3,7 +3,10 @@
 // nothing that a plain Redis-compatible server lacks.
 package lua
 
-import _ "embed" // for the script files
+import (
+	_ "embed" // for the script files
+	"strings"
+)
 
 var (
 	//go:embed clock.lua
@@ -15,10 +18,11 @@ var (
 )
 
 // Take decides requests against their buckets; take.lua describes keys, arguments and replies.
-var Take = Compose(clock, take)
+var Take = compose(take)
 
-// Compose is the whole source of a script: a clock (a chunk that defines the local function now_us, in microseconds),
-// the shared arithmetic, and the script's own part. Tests use it to run the shipped scripts on a clock of their own.
-func Compose(clock, script string) string {
-	return clock + "\n" + prelude + "\n" + script
-}
+// compose is the whole source of a script: the clock, the shared arithmetic, and the script's own part.
+func compose(script string) string { return clock + prelude + script }
+
+// OnClock is a script of this package with another source of time: chunk defines the local function now_us (microseconds since
+// 1970). Tests run the shipped scripts on a clock of their own that way.
+func OnClock(chunk, script string) string { return chunk + strings.TrimPrefix(script, clock) }

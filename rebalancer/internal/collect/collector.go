@@ -22,7 +22,7 @@ type Collector struct {
 	metrics *metrics
 
 	mu    sync.Mutex
-	table *table
+	table *Table
 }
 
 // New makes a collector that has heard nothing yet.
@@ -34,7 +34,7 @@ func New(o Options) (*Collector, error) {
 		return nil, fmt.Errorf("collect metrics: %w", err)
 	}
 	c.metrics = m
-	c.table = newTable(o, m.drop)
+	c.table = NewTable(o, m.drop)
 	return c, nil
 }
 
@@ -75,7 +75,7 @@ const (
 func (c *Collector) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.table.sweep(c.now())
+	c.table.Sweep(c.now())
 }
 
 func (c *Collector) now() time.Duration { return c.options.Clock().Sub(c.start) }
@@ -87,7 +87,7 @@ func (c *Collector) onUsage(m *nats.Msg) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.table.usage(c.now(), &u)
+	c.table.Usage(c.now(), &u)
 	c.metrics.report(len(u.Keys))
 }
 
@@ -98,7 +98,7 @@ func (c *Collector) onHeartbeat(m *nats.Msg) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.table.heartbeat(c.now(), &h)
+	c.table.Heartbeat(c.now(), &h)
 }
 
 // decode reads a message and checks that it came on its own region's subject: NATS permissions let a region publish only
@@ -121,14 +121,14 @@ func (c *Collector) decode(m *nats.Msg, into any, h *wire.Header) bool {
 func (c *Collector) Demand(now time.Time, regions []string) []plan.Demand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.table.demand(now.Sub(c.start), regions, nil)
+	return c.table.Demand(now.Sub(c.start), regions)
 }
 
 // Refused is Demand of only those keys that some region refused in its latest window: the candidates for plan.Early.
 func (c *Collector) Refused(now time.Time, regions []string) []plan.Demand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.table.demand(now.Sub(c.start), regions, refusedLately)
+	return c.table.Refused(now.Sub(c.start), regions)
 }
 
 // Regions tells what is known of each region heard so far, in name order.

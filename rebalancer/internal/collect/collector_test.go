@@ -101,7 +101,7 @@ func BenchmarkIngest(b *testing.B) {
 			u.Keys[i].Admitted += sequence
 		}
 		c.mu.Lock()
-		c.table.usage(c.now(), &u)
+		c.table.Usage(c.now(), &u)
 		c.mu.Unlock()
 		n++
 	}

@@ -8,9 +8,19 @@ import (
 	"partidor.dev/partidor/rebalancer/internal/plan"
 )
 
+// Demand lists every key in use with one load per named region, as Collector.Demand does.
+func (t *Table) Demand(now time.Duration, regions []string) []plan.Demand {
+	return t.demand(now, regions, nil)
+}
+
+// Refused is Demand of only those keys that some region refused in its latest window.
+func (t *Table) Refused(now time.Duration, regions []string) []plan.Demand {
+	return t.demand(now, regions, refusedLately)
+}
+
 // demand lists the keys that want tell true for, in name order, with one load per named region. A region that was never
 // heard is unknown. Rule, Last, Pins and LargestCost are left to the caller.
-func (t *table) demand(now time.Duration, regions []string, want func(*key) bool) []plan.Demand {
+func (t *Table) demand(now time.Duration, regions []string, want func(*key) bool) []plan.Demand {
 	p := t.options.Parameters()
 	index := make([]int, len(regions))
 	known := make([]bool, len(regions))
@@ -79,7 +89,7 @@ type RegionStatus struct {
 	Instances int
 }
 
-func (t *table) status(now time.Duration) []RegionStatus {
+func (t *Table) status(now time.Duration) []RegionStatus {
 	out := make([]RegionStatus, len(t.states))
 	for i := range t.states {
 		s := &t.states[i]

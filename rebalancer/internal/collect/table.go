@@ -14,9 +14,9 @@ const maxRate = 10 * limit.MaxRefillPerSecond
 // maxAge is the highest believable age of an instance: ten years.
 const maxAge = int64(10*366*24*time.Hour) / int64(time.Millisecond)
 
-// table is the state behind a Collector. It reads no clock; times are durations since its start. Not safe for concurrent
-// use.
-type table struct {
+// Table is the state behind a Collector, pure: it reads no clock and does no I/O, so the simulator runs it too. Times are
+// durations since its start. Not safe for concurrent use.
+type Table struct {
 	options   Options
 	drop      func(reason string, n int)
 	regions   map[string]int
@@ -43,9 +43,11 @@ type key struct {
 	loads []load
 }
 
-func newTable(o Options, drop func(reason string, n int)) *table {
-	return &table{
-		options: o, drop: drop,
+// NewTable makes an empty table. Of the options it reads Parameters, the durations and the bounds. drop is told what is
+// dropped and why.
+func NewTable(o Options, drop func(reason string, n int)) *Table {
+	return &Table{
+		options: o.withDefaults(), drop: drop,
 		regions: map[string]int{}, instances: map[instanceName]*instance{}, keys: map[limit.Key]*key{},
 	}
 }
@@ -61,15 +63,15 @@ const (
 	dropForeign   = "foreign_subject"
 )
 
-// heartbeat notes that an instance lives.
-func (t *table) heartbeat(now time.Duration, h *wire.Heartbeat) {
+// Heartbeat notes that an instance lives.
+func (t *Table) Heartbeat(now time.Duration, h *wire.Heartbeat) {
 	if in := t.meet(now, &h.Header); in != nil {
 		in.draining = h.Draining
 	}
 }
 
-// usage takes in one report, or one chunk of one.
-func (t *table) usage(now time.Duration, u *wire.Usage) {
+// Usage takes in one report, or one chunk of one.
+func (t *Table) Usage(now time.Duration, u *wire.Usage) {
 	if u.ElapsedMillis < 0 || u.ElapsedMillis > maxAge {
 		t.drop(dropAbsurd, 1)
 		return
@@ -99,7 +101,7 @@ func (t *table) usage(now time.Duration, u *wire.Usage) {
 }
 
 // meet finds or makes the instance a message comes from.
-func (t *table) meet(now time.Duration, h *wire.Header) *instance {
+func (t *Table) meet(now time.Duration, h *wire.Header) *instance {
 	r, ok := t.region(h.Region)
 	if !ok || h.Instance == "" || len(h.Instance) > limit.MaxNameBytes {
 		t.drop(dropName, 1)
@@ -125,7 +127,7 @@ func (t *table) meet(now time.Duration, h *wire.Header) *instance {
 }
 
 // region finds or makes a region by name.
-func (t *table) region(name string) (int, bool) {
+func (t *Table) region(name string) (int, bool) {
 	if i, ok := t.regions[name]; ok {
 		return i, true
 	}
@@ -137,7 +139,7 @@ func (t *table) region(name string) (int, bool) {
 	return len(t.states) - 1, true
 }
 
-func (t *table) hear(now time.Duration, r int) {
+func (t *Table) hear(now time.Duration, r int) {
 	s := &t.states[r]
 	if s.heard < 0 || now-s.heard > t.options.SilentAfter {
 		s.since = now
@@ -147,13 +149,13 @@ func (t *table) hear(now time.Duration, r int) {
 }
 
 // known tells whether a region's numbers can be relied on: it is not silent and has been heard for two whole windows.
-func (t *table) known(now time.Duration, r int) bool {
+func (t *Table) known(now time.Duration, r int) bool {
 	s := &t.states[r]
 	return s.heard >= 0 && now-s.heard <= t.options.SilentAfter && now-s.since >= 2*t.options.Window
 }
 
 // count takes in one key of a report.
-func (t *table) count(now time.Duration, in *instance, u *wire.Usage, ku *wire.KeyUsage, place verdict, p plan.Parameters) {
+func (t *Table) count(now time.Duration, in *instance, u *wire.Usage, ku *wire.KeyUsage, place verdict, p plan.Parameters) {
 	k, ok := t.key(now, limit.Key{Tenant: ku.Tenant, Route: ku.Route})
 	if !ok {
 		return
@@ -192,7 +194,7 @@ func (t *table) count(now time.Duration, in *instance, u *wire.Usage, ku *wire.K
 }
 
 // key finds or makes a key; false if its name is bad or the table is full.
-func (t *table) key(now time.Duration, name limit.Key) (*key, bool) {
+func (t *Table) key(now time.Duration, name limit.Key) (*key, bool) {
 	if k := t.keys[name]; k != nil {
 		return k, true
 	}
@@ -214,7 +216,7 @@ func validRoute(route string) bool {
 }
 
 // load finds a key's load in a region, with its windows up to date.
-func (t *table) load(now time.Duration, k *key, r int, p plan.Parameters) *load {
+func (t *Table) load(now time.Duration, k *key, r int, p plan.Parameters) *load {
 	for len(k.loads) <= r {
 		k.loads = append(k.loads, load{})
 	}
@@ -227,8 +229,8 @@ func (t *table) load(now time.Duration, k *key, r int, p plan.Parameters) *load 
 	return l
 }
 
-// sweep forgets what has not been heard or used for long. Cheap enough for once a window.
-func (t *table) sweep(now time.Duration) {
+// Sweep forgets what has not been heard or used for long. Cheap enough for once a window.
+func (t *Table) Sweep(now time.Duration) {
 	t.swept = now
 	forget := t.options.ForgetAfter
 	if len(t.keys) > t.options.MaxKeys*9/10 {

@@ -53,14 +53,14 @@ func (g *gateway) report(now time.Duration) *wire.Usage {
 
 type drops map[string]int
 
-func testTable(o Options) (*table, drops) {
+func testTable(o Options) (*Table, drops) {
 	d := drops{}
-	return newTable(o.withDefaults(), func(reason string, n int) { d[reason] += n }), d
+	return NewTable(o.withDefaults(), func(reason string, n int) { d[reason] += n }), d
 }
 
 var shop = limit.Key{Tenant: "shop-a", Route: "create-order"}
 
-func loadOf(t *testing.T, tb *table, now time.Duration, region string) plan.Load {
+func loadOf(t *testing.T, tb *Table, now time.Duration, region string) plan.Load {
 	t.Helper()
 	for _, d := range tb.demand(now, []string{region}, nil) {
 		if d.Key == shop {
@@ -82,7 +82,7 @@ func TestRatesAreExact(t *testing.T) {
 				g.serve(shop, perSecond/2, perSecond-perSecond/2)
 			}
 			if now%(2*time.Second) == 0 {
-				tb.usage(now, g.report(now))
+				tb.Usage(now, g.report(now))
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func TestKeyIdleForLongIsNotSpreadOverItsIdleness(t *testing.T) {
 		if now == 10*time.Second || now > 9*time.Minute+50*time.Second {
 			g.serve(shop, 200, 0)
 		}
-		tb.usage(now, g.report(now))
+		tb.Usage(now, g.report(now))
 	}
 	if l := loadOf(t, tb, now, "eu"); math.Abs(l.Offered-100) > 5 {
 		t.Errorf("100/s after a long pause reads %.1f/s", l.Offered)
@@ -129,7 +129,7 @@ func TestRegionIsUnknownUntilHeardAndAfterSilence(t *testing.T) {
 	tick := func() {
 		now += 2 * time.Second
 		g.serve(shop, 20, 0)
-		tb.usage(now, g.report(now))
+		tb.Usage(now, g.report(now))
 	}
 	tick()
 	if l := loadOf(t, tb, now, "eu"); l.Known {
@@ -165,11 +165,11 @@ func TestNewLifeStartsFromZero(t *testing.T) {
 		for range 15 {
 			now += 2 * time.Second
 			g.serve(shop, 20, 0)
-			tb.usage(now, g.report(now))
+			tb.Usage(now, g.report(now))
 			if life == 1 {
 				old := newGateway("eu", "g1", 0)
 				old.serve(shop, 1e6, 0)
-				tb.usage(now, old.report(now)) // of a former life, late
+				tb.Usage(now, old.report(now)) // of a former life, late
 			}
 		}
 		if l := loadOf(t, tb, now, "eu"); math.Abs(l.Mean-10) > 0.5 {
@@ -183,7 +183,7 @@ func TestNonsenseIsDroppedAndCounted(t *testing.T) {
 	g := newGateway("eu", "g1", 0)
 	good := func() *wire.Usage { g.serve(shop, 1, 0); return g.report(time.Duration(g.sequence+1) * time.Second) }
 	now := time.Second
-	tb.usage(now, good())
+	tb.Usage(now, good())
 	for name, u := range map[string]func(*wire.Usage){
 		"negative age":      func(u *wire.Usage) { u.ElapsedMillis = -1 },
 		"impossible age":    func(u *wire.Usage) { u.ElapsedMillis = math.MaxInt64 },
@@ -198,24 +198,24 @@ func TestNonsenseIsDroppedAndCounted(t *testing.T) {
 		u(m)
 		before := total(dropped)
 		now += time.Second
-		tb.usage(now, m)
+		tb.Usage(now, m)
 		if total(dropped) == before {
 			t.Errorf("%s: not dropped", name)
 		}
 	}
 	m := good()
-	tb.usage(now, m)
+	tb.Usage(now, m)
 	before := total(dropped)
-	tb.usage(now, m)
+	tb.Usage(now, m)
 	if dropped[dropRepeated] == 0 || total(dropped) != before+1 {
 		t.Errorf("a repeated report is not counted: %v", dropped)
 	}
 	for i := range 100 {
 		g.serve(limit.Key{Tenant: fmt.Sprintf("t%d", i), Route: "r"}, 1, 0)
 		h := wire.Heartbeat{Header: wire.Header{Region: fmt.Sprintf("r%d", i), Instance: fmt.Sprintf("i%d", i)}}
-		tb.heartbeat(now, &h)
+		tb.Heartbeat(now, &h)
 	}
-	tb.usage(now, good())
+	tb.Usage(now, good())
 	if len(tb.keys) > 10 || len(tb.instances) > 2 || len(tb.states) > 2 {
 		t.Errorf("%d keys, %d instances, %d regions", len(tb.keys), len(tb.instances), len(tb.states))
 	}
@@ -232,12 +232,12 @@ func TestForgotten(t *testing.T) {
 	tb, _ := testTable(Options{})
 	g := newGateway("eu", "g1", 0)
 	g.serve(shop, 1, 0)
-	tb.usage(time.Second, g.report(time.Second))
-	tb.sweep(time.Minute + 2*time.Second)
+	tb.Usage(time.Second, g.report(time.Second))
+	tb.Sweep(time.Minute + 2*time.Second)
 	if len(tb.instances) != 0 {
 		t.Error("a dead instance is kept")
 	}
-	tb.sweep(16 * time.Minute)
+	tb.Sweep(16 * time.Minute)
 	if len(tb.keys) != 0 {
 		t.Error("an idle key is kept")
 	}
@@ -261,16 +261,16 @@ func TestHostileDelivery(t *testing.T) {
 			u := g.report(now)
 			sent = append(sent, u)
 			if rapid.IntRange(0, 2).Draw(t, "arrives") > 0 {
-				tb.usage(now, u)
+				tb.Usage(now, u)
 			}
 			if i := rapid.IntRange(-5, len(sent)-1).Draw(t, "again"); i >= 0 {
-				tb.usage(now, sent[i])
+				tb.Usage(now, sent[i])
 			}
 		}
 		g.serve(shop, 1, 0)
 		offered++
 		now += 2 * time.Second
-		tb.usage(now, g.report(now))
+		tb.Usage(now, g.report(now))
 		counted := 0.0
 		for _, k := range tb.keys {
 			counted += k.loads[0].current.offered

@@ -58,9 +58,11 @@ const (
 	Foreign
 	// Absurd: it claims what cannot be, such as more acknowledged than was ever lent. Nothing is changed.
 	Absurd
+	// Lost: the key is known to have moved and its rights are missing or unreadable. Only a new incarnation helps.
+	Lost
 )
 
-var verdictNames = [...]string{"applied", "inactive", "outdated", "ahead", "foreign", "absurd"}
+var verdictNames = [...]string{"applied", "inactive", "outdated", "ahead", "foreign", "absurd", "lost"}
 
 func (v Verdict) String() string {
 	if int(v) < len(verdictNames) {
@@ -78,4 +80,14 @@ func meet(incarnation, known, receiver, own int64) Verdict {
 		return Ahead
 	}
 	return Applied
+}
+
+// ParseVerdict reads what String wrote.
+func ParseVerdict(s string) (Verdict, bool) {
+	for i, name := range verdictNames {
+		if name == s {
+			return Verdict(i), true
+		}
+	}
+	return 0, false
 }

@@ -30,6 +30,16 @@ func (p Phase) String() string {
 	return "unknown"
 }
 
+// ParsePhase reads what String wrote.
+func ParsePhase(s string) (Phase, bool) {
+	for i, name := range phaseNames {
+		if name == s {
+			return Phase(i), true
+		}
+	}
+	return 0, false
+}
+
 // Milli is the unit of tokens that ride along on moved share: a thousandth of a token, so that cumulative rides are exact
 // integers in every language.
 const Milli = 1000

@@ -1,0 +1,24 @@
+package lua
+
+import _ "embed" // for the script files
+
+var (
+	//go:embed rights.lua
+	rights string
+	//go:embed give.lua
+	give string
+	//go:embed lend.lua
+	lend string
+	//go:embed apply.lua
+	apply string
+	//go:embed acknowledge.lua
+	acknowledge string
+)
+
+// The scripts by which rights move between regions; rights.lua describes what they have in common.
+var (
+	Give        = compose(rights + give)
+	Lend        = compose(rights + lend)
+	Apply       = compose(rights + apply)
+	Acknowledge = compose(rights + acknowledge)
+)

@@ -1,0 +1,109 @@
+-- What give, lend, apply and acknowledge have in common: the rights of a key that has moved, beside its bucket.
+--
+-- KEYS[1]  the bucket          KEYS[2]  the region's record, in the same slot
+-- ARGV[1]  loss, ARGV[2] horizon, ARGV[3] fenced: see new_env
+-- ARGV[4]  the limit: see parse_ask (cost, owed and ahead are not used)
+-- ARGV[5]  the peer
+-- ARGV[6]  every other region, separated by commas: a key that moves for the first time opens a pair with each
+--
+-- Fields of a bucket that has moved, besides share, held and floor:
+--   base          ppm recorded at the first move, never edited
+--   incarnation   the number under which these rights were established
+--   phase         "fenced" or "relearning"; missing while active
+--   peer:<r>      "incarnation epoch opened answered" of region r as known here
+--   out:<r>       "share ride loan" given to r       in:<r>, ack:<r>   "share ride loan refused" applied of r's, by r
+-- Shares are ppm, rides thousandths of a token, loans whole tokens; all cumulative. held is the sum of out − ack of loans.
+--
+-- Fields of the record: self, the region's incarnation; phase, missing while active; peer:<r>, the lowest incarnation of r
+-- that is not void.
+--
+-- Reply: verdict, amount, now (µs), tokens, ts (µs), share, base, floor, held, effective capacity, incarnation, peer's
+-- incarnation, epoch, opened, out, in, ack, phase. All strings. The Go twin is shared/rights; operations and their order are
+-- the same.
+
+local MAX = 9007199254740991
+local MILLI = 1000
+
+local function integer(x) return string.format('%.0f', x) end
+
+-- words reads n whole numbers from text, zeros where it is missing.
+local function words(text, n)
+  local list = {}
+  for w in string.gmatch(text or '', '%S+') do list[#list + 1] = tonumber(w) end
+  for i = #list + 1, n do list[i] = 0 end
+  return list
+end
+
+local function join(list)
+  local out = {}
+  for i, x in ipairs(list) do out[i] = integer(x) end
+  return table.concat(out, ' ')
+end
+
+-- rights loads, settles and adopts the bucket, and reads the pair with the peer. r.verdict says what forbids a step.
+local function rights()
+  local env = new_env(ARGV[1], ARGV[2], ARGV[3])
+  local ask, peer = parse_ask(ARGV[4]), ARGV[5]
+  local b = load(KEYS[1], ask, env)
+  adopt(b, ask, env)
+  local f = b.wrong and {} or
+    redis.call('HMGET', KEYS[1], 'base', 'incarnation', 'phase', 'peer:' .. peer, 'out:' .. peer, 'in:' .. peer, 'ack:' .. peer)
+  local region = redis.call('HMGET', KEYS[2], 'self', 'phase', 'peer:' .. peer)
+  local pair = words(f[4], 4)
+  local r = {
+    env = env, b = b, peer = peer, opened = b.share ~= nil, phase = f[3] or region[2] or 'active',
+    base = tonumber(f[1] or b.rule.base), number = tonumber(f[2] or region[1] or 1),
+    known = math.max(pair[1], tonumber(region[3] or 1)), epoch = math.max(pair[2], 1), heard = pair[3], answered = pair[4],
+    out = words(f[5], 3), inn = words(f[6], 4), ack = words(f[7], 4), amount = 0, verdict = 'applied',
+  }
+  local own = tonumber(region[1] or 1)
+  if b.lost or (b.moved and not f[1]) then
+    r.verdict = 'lost'
+  elseif r.phase ~= 'active' or env.fenced then
+    r.verdict = 'inactive'
+  elseif r.number < own then -- rights of a former life of this Redis
+    r.phase, r.verdict = 'relearning', 'inactive'
+  end
+  if not r.opened and not b.lost then
+    b.share, b.floor = b.rule.base, math.min(b.floor, b.rule.base)
+    reslice(b, env)
+  end
+  return r
+end
+
+-- meet compares the incarnations in a message with those known here.
+local function meet(r, sender, receiver)
+  if sender < r.known or receiver < r.number then return 'outdated' end
+  if sender > r.known or receiver > r.number then return 'ahead' end
+  return 'applied'
+end
+
+local function pair_text(r) return join({ r.known, r.epoch, r.heard, r.answered }) end
+
+-- keep writes bucket and rights. At the first move it fixes base and floor and opens a pair with every other region.
+local function keep(r)
+  local b = r.b
+  if not r.opened then
+    for region in string.gmatch(ARGV[6], '[^,]+') do
+      if region ~= r.peer then
+        local known = redis.call('HGET', KEYS[2], 'peer:' .. region) or '1'
+        redis.call('HSETNX', KEYS[1], 'peer:' .. region, known .. ' 1 0 0')
+      end
+    end
+    redis.call('HSET', KEYS[1], 'base', integer(r.base), 'floor', integer(b.floor), 'incarnation', integer(r.number))
+    redis.call('PERSIST', KEYS[1])
+    b.moved = true
+  end
+  redis.call('HSET', KEYS[1], 'share', integer(b.share), 'held', integer(b.held), 'peer:' .. r.peer, pair_text(r),
+    'out:' .. r.peer, join(r.out), 'in:' .. r.peer, join(r.inn), 'ack:' .. r.peer, join(r.ack))
+  save(b, r.env)
+end
+
+local function report(r)
+  local b = r.b
+  return {
+    r.verdict, integer(r.amount), integer(r.env.now), level_text(b.tokens), integer(b.ts), integer(b.share or 0),
+    integer(r.base), integer(b.floor), integer(b.held), level_text(b.eff), integer(r.number), integer(r.known),
+    integer(r.epoch), integer(r.heard), join(r.out), join(r.inn), join(r.ack), r.phase,
+  }
+end

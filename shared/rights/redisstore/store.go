@@ -1,0 +1,176 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"partidor.dev/partidor/lua"
+	"partidor.dev/partidor/shared/bucket"
+	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights"
+)
+
+// Options of a Store.
+type Options struct {
+	// Client of the regional Redis, one that never repeats a command by itself.
+	Client redis.UniversalClient
+	// Peers are the other regions.
+	Peers []string
+	// LossHorizon: buckets that take longer to fill start full even after a data loss (default 10 min).
+	LossHorizon time.Duration
+	// Clock replaces Redis's own in the scripts, for tests: a Lua chunk that defines now_us.
+	Clock string
+}
+
+// Store runs steps of rights in the regional Redis. It is safe for concurrent use, also by many processes on one Redis.
+type Store struct {
+	client  redis.UniversalClient
+	peers   string
+	horizon string
+	scripts map[rights.Op]script
+	records records
+	lost    atomic.Int64
+
+	mu      sync.Mutex
+	indexed map[limit.Key]struct{}
+}
+
+type script struct{ source, sha string }
+
+// New makes a store.
+func New(o Options) *Store {
+	if o.LossHorizon <= 0 {
+		o.LossHorizon = 10 * time.Minute
+	}
+	s := &Store{
+		client: o.Client, peers: strings.Join(o.Peers, ","), horizon: strconv.FormatInt(o.LossHorizon.Milliseconds(), 10),
+		scripts: map[rights.Op]script{}, indexed: map[limit.Key]struct{}{},
+	}
+	_, cluster := o.Client.(*redis.ClusterClient)
+	s.records.cluster = cluster
+	for op, source := range map[rights.Op]string{
+		rights.OpGive: lua.Give, rights.OpLend: lua.Lend, rights.OpApply: lua.Apply, rights.OpAcknowledge: lua.Acknowledge,
+	} {
+		if o.Clock != "" {
+			source = lua.OnClock(o.Clock, source)
+		}
+		s.scripts[op] = script{source, redis.NewScript(source).Hash()}
+	}
+	return s
+}
+
+// SetLoss records when this Redis last lost its data, by its own clock; the zero time means never.
+func (s *Store) SetLoss(at time.Time) {
+	if at.IsZero() {
+		s.lost.Store(0)
+		return
+	}
+	s.lost.Store(at.UnixMilli())
+}
+
+// Task is a step and the limit of its key as this instance knows it.
+type Task struct {
+	Step  rights.Step
+	Limit bucket.Limit
+}
+
+// Result of one task. With an error, whether the step was executed is unknown: rows are cumulative, so reading the key and
+// sending its row again is always right, and repeating a give or a loan is not.
+type Result struct {
+	Report rights.Report
+	Err    error
+}
+
+// Do executes tasks, each atomically, together in one pipeline, in no particular order. It answers task by task.
+func (s *Store) Do(ctx context.Context, tasks []Task) []Result {
+	results := make([]Result, len(tasks))
+	if err := s.index(ctx, tasks); err != nil {
+		for i := range results {
+			results[i].Err = err
+		}
+		return results
+	}
+	todo := make([]int, len(tasks))
+	for i := range tasks {
+		todo[i] = i
+	}
+	todo = s.run(ctx, tasks, todo, results)
+	if len(todo) == 0 {
+		return results
+	}
+	// Redis had refused to run these: their scripts were not in its cache. Nothing was executed.
+	if err := s.load(ctx); err != nil {
+		for _, i := range todo {
+			results[i].Err = err
+		}
+		return results
+	}
+	for _, i := range s.run(ctx, tasks, todo, results) {
+		results[i].Err = errors.New("redis does not keep scripts")
+	}
+	return results
+}
+
+// run executes the tasks with the given indices and returns those that Redis had no script for.
+func (s *Store) run(ctx context.Context, tasks []Task, todo []int, results []Result) (missing []int) {
+	pipe := s.client.Pipeline()
+	commands := make([]*redis.Cmd, len(todo))
+	for k, i := range todo {
+		t := &tasks[i]
+		name := t.Step.Key.Redis()
+		commands[k] = pipe.EvalSha(ctx, s.scripts[t.Step.Op].sha, []string{name, s.records.key(name)}, s.arguments(t)...)
+	}
+	_, _ = pipe.Exec(ctx) // every command carries its own error
+	for k, i := range todo {
+		reply, err := commands[k].StringSlice()
+		switch {
+		case err != nil && redis.HasErrorPrefix(err, "NOSCRIPT"):
+			missing = append(missing, i)
+		case err != nil:
+			results[i].Err = fmt.Errorf("%s %s: %w", tasks[i].Step.Op, tasks[i].Step.Key, err)
+		default:
+			results[i].Report, results[i].Err = parseReport(reply, tasks[i].Step.Peer)
+		}
+	}
+	return missing
+}
+
+func (s *Store) load(ctx context.Context) error {
+	for op, sc := range s.scripts {
+		if err := s.client.ScriptLoad(ctx, sc.source).Err(); err != nil {
+			return fmt.Errorf("load script %s: %w", op, err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) arguments(t *Task) []any {
+	l := t.Limit
+	l.Key, l.Cost, l.Owed, l.Ahead = t.Step.Key, 0, 0, 0
+	args := []any{strconv.FormatInt(s.lost.Load(), 10), s.horizon, "0", l.Ask(), t.Step.Peer, s.peers}
+	integer := func(vs ...int64) {
+		for _, v := range vs {
+			args = append(args, strconv.FormatInt(v, 10))
+		}
+	}
+	switch st := &t.Step; st.Op {
+	case rights.OpGive, rights.OpLend:
+		integer(st.Amount)
+		args = append(args, strconv.FormatFloat(st.Keep, 'g', 17, 64))
+	case rights.OpApply:
+		r := &st.Row
+		integer(r.Incarnation, r.Receiver, r.Epoch, int64(r.Sent.Share), r.Sent.Ride, r.Sent.Loan)
+	case rights.OpAcknowledge:
+		a := &st.Ack
+		integer(a.Incarnation, a.Receiver, a.Epoch, int64(a.Received.Share), a.Received.Ride, a.Received.Loan, a.Received.Refused)
+	}
+	return args
+}

@@ -254,6 +254,7 @@ func (l *Loader) take(ctx context.Context, inc *Increment, now time.Time) error 
 		f := Fault{Table: tableRegion, Name: current.Region(), Err: refused}
 		l.faults.report(ctx, []Fault{f})
 		l.metrics.faulty(ctx, []Fault{f})
+		inc.Faults = append(inc.Faults, f)
 		if len(l.o.Holder.Load().Regions()) == 0 {
 			return refused
 		}

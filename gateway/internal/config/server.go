@@ -14,6 +14,9 @@ type Server struct {
 	MaxConcurrentStreams int `yaml:"max_concurrent_streams"`
 	// H2C accepts HTTP/2 without TLS (prior knowledge), as gRPC inside a cluster uses it.
 	H2C bool `yaml:"h2c"`
+	// UnderscoreHeaders lists request headers that are kept although their names hold an underscore; all others are
+	// dropped, since some servers read X_Tenant_Id as X-Tenant-Id.
+	UnderscoreHeaders []string `yaml:"underscore_headers"`
 	// DrainDelay is how long readiness says no before listeners close, so that balancers stop sending. Default 0.
 	DrainDelay time.Duration `yaml:"drain_delay"`
 	// DrainTimeout bounds the wait for requests in flight at shutdown. Default 30 s.

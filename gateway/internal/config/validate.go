@@ -47,6 +47,12 @@ func (c *Config) validateServer(f *faults) {
 	positive(f, "server.idle_timeout", s.IdleTimeout)
 	between(f, "server.max_header_bytes", s.MaxHeaderBytes, 4<<10, 1<<20)
 	between(f, "server.max_concurrent_streams", s.MaxConcurrentStreams, 1, 10_000)
+	for i, name := range s.UnderscoreHeaders {
+		headerName(f, index("server.underscore_headers", i), name)
+		if strings.EqualFold(strings.ReplaceAll(name, "_", "-"), c.Identity.TenantHeader) {
+			f.Add(index("server.underscore_headers", i), "%q would let clients speak for %s", name, c.Identity.TenantHeader)
+		}
+	}
 	notNegative(f, "server.drain_delay", s.DrainDelay)
 	positive(f, "server.drain_timeout", s.DrainTimeout)
 	if c.TLS.Enabled() && (c.TLS.CertFile == "" || c.TLS.KeyFile == "") {

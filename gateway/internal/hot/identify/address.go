@@ -87,6 +87,12 @@ func (a *Addresses) Client(r *http.Request) (addr netip.Addr, ok bool) {
 	return addr, true
 }
 
+// ByTrusted tells whether a trusted proxy sent the request, so that what it says about the client's connection counts.
+func (a *Addresses) ByTrusted(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && a.isTrusted(canonical(peer.Addr()))
+}
+
 func (a *Addresses) hop(s string) (netip.Addr, bool) {
 	if a.forwarded {
 		s = forwardedFor(s)

@@ -60,7 +60,7 @@ func (a *attempts) once(req *http.Request, x *exchange, skip *target) (*http.Res
 	}
 	x.hold(t)
 	aim(req, t, x.path)
-	end := x.observer.Attempt(req, t.url.Host)
+	x.request.Observer.Attempt(req, t.url.Host)
 	resp, err := a.transport.RoundTrip(req)
 	switch {
 	case err != nil && (x.gone() || errors.Is(err, context.Canceled)):
@@ -74,7 +74,7 @@ func (a *attempts) once(req *http.Request, x *exchange, skip *target) (*http.Res
 	if resp != nil {
 		status = resp.StatusCode
 	}
-	end(status, err)
+	x.request.Observer.Answered(status, err)
 	return resp, err
 }
 

@@ -5,26 +5,31 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
+
+	"partidor.dev/partidor/gateway/internal/hot/respond"
 )
 
-// Observer hears how one request fares. Its methods are called by the goroutine that forwards the request.
+// Observer hears how one request fares. Its methods are called by the goroutine that forwards the request, one at a time.
 type Observer interface {
 	// Response is called with the upstream's headers before they go to the client, also for 101.
 	Response(h http.Header, status int)
-	// Attempt is called before the request is sent to a target; the function it returns, when the headers of the answer
-	// are there (status) or never will be (err).
-	Attempt(out *http.Request, target string) (end func(status int, err error))
+	// Attempt is called before the request is sent to a target, Answered when the headers of the answer are there
+	// (status) or never will be (err). There are more than one pair where the request is repeated.
+	Attempt(out *http.Request, target string)
+	Answered(status int, err error)
+	// Failed answers the client where no answer of the upstream can be passed on. problem is nil where the client has
+	// left.
+	Failed(w http.ResponseWriter, problem *respond.Problem, cause error)
 }
 
 // exchange is what a route's transport needs to know of the request it carries.
 type exchange struct {
-	observer Observer
-	request  *Request
-	client   context.Context // Ends when the client leaves.
-	path     string          // Escaped, as the upstream is to see it.
-	upgrade  bool
-	target   *target
-	body     *countedBody
+	request *Request
+	client  context.Context // Ends when the client leaves.
+	path    string          // Escaped, as the upstream is to see it.
+	upgrade bool
+	target  *target
+	body    *countedBody
 }
 
 type exchangeKey struct{}

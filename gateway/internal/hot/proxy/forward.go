@@ -57,25 +57,23 @@ type Request struct {
 	// Tenant is empty for callers known by their address only.
 	Tenant string
 	// Client is the client's address; empty if unknown. Secure tells whether it came by TLS.
-	Client string
-	Secure bool
-	// Observer hears how the request fares, and Fail answers the client where no answer of the upstream can be passed on.
+	Client   string
+	Secure   bool
 	Observer Observer
-	Fail     func(w http.ResponseWriter, r *http.Request, p *respond.Problem, cause error)
 }
 
 // Forward sends r upstream and the answer to w. It returns when the exchange has ended, whichever side ended it, and
-// panics with http.ErrAbortHandler where the answer broke off, so that the client sees a broken transfer.
-func (p *Route) Forward(w http.ResponseWriter, r *http.Request, q *Request) {
+// panics with http.ErrAbortHandler where the answer broke off, so that the client sees a broken transfer. ctx is that of r
+// or descends from it.
+func (p *Route) Forward(ctx context.Context, w http.ResponseWriter, r *http.Request, q *Request) {
 	x := &exchange{
-		observer: q.Observer,
-		request:  q,
-		client:   r.Context(),
-		path:     rewritePath(&p.route.Rewrite, p.route, q.Path),
-		upgrade:  len(r.Header["Upgrade"]) > 0,
+		request: q,
+		client:  r.Context(),
+		path:    rewritePath(&p.route.Rewrite, p.route, q.Path),
+		upgrade: len(r.Header["Upgrade"]) > 0,
 	}
 	defer x.release()
-	ctx := context.WithValue(r.Context(), exchangeKey{}, x)
+	ctx = context.WithValue(ctx, exchangeKey{}, x)
 	if total := p.route.Timeouts.Total; total > 0 {
 		bounded, cancel := context.WithTimeout(ctx, total)
 		defer cancel()
@@ -128,7 +126,7 @@ var httpProto, httpsProto = []string{"http"}, []string{"https"}
 func (p *Route) modify(resp *http.Response) error {
 	x := exchangeOf(resp.Request.Context())
 	p.response.apply(resp.Header)
-	x.observer.Response(resp.Header, resp.StatusCode)
+	x.request.Observer.Response(resp.Header, resp.StatusCode)
 	return nil
 }
 
@@ -147,7 +145,7 @@ func (p *Route) failed(w http.ResponseWriter, r *http.Request, err error) {
 	case timedOut(err):
 		problem = respond.UpstreamTimedOut
 	}
-	x.request.Fail(w, r, problem, err)
+	x.request.Observer.Failed(w, problem, err)
 }
 
 // buffers lends the buffers that bodies are copied through.

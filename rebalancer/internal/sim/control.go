@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"time"
+
+	"partidor.dev/partidor/rebalancer/internal/collect"
+	"partidor.dev/partidor/rebalancer/internal/plan"
+	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/wire"
+)
+
+// simKey is the one key of a run.
+var simKey = limit.Key{Tenant: "tenant", Route: "route"}
+
+// control is the simulated rebalancer: the collector's table and the planner that ship, a ledger of one split.
+type control struct {
+	p          *Partidor
+	w          *World
+	table      *collect.Table
+	parameters plan.Parameters
+	regions    []plan.Region
+	names      []string
+	last       []limit.Share
+	planned    time.Duration
+}
+
+func newControl(p *Partidor) *control {
+	w := p.w
+	c := &control{p: p, w: w, parameters: p.parameters()}
+	c.table = collect.NewTable(collect.Options{Parameters: func() plan.Parameters { return c.parameters }}, func(string, int) {})
+	for i := range w.scenario.Regions {
+		r := &w.scenario.Regions[i]
+		c.regions = append(c.regions, plan.Region{Name: r.Name, Base: r.Base})
+		c.names = append(c.names, r.Name)
+	}
+	w.every(w.control(), c.parameters.Cycle, c.parameters.Cycle, c.cycle)
+	w.every(w.control(), c.parameters.EarlyAfter, c.parameters.EarlyAfter, c.early)
+	return c
+}
+
+func (c *control) usage(u *wire.Usage) {
+	c.table.Usage(c.w.now(), u)
+}
+
+// early runs a cycle before its time where a region refuses while others idle.
+func (c *control) early() {
+	if c.w.now()-c.planned < c.parameters.EarlyAfter {
+		return
+	}
+	for _, d := range c.table.Refused(c.w.now(), c.names) {
+		d.Rule = &c.w.scenario.Rule
+		if plan.Early(&d, c.parameters) {
+			c.cycle()
+			return
+		}
+	}
+}
+
+// cycle is collect, plan, commit, advise.
+func (c *control) cycle() {
+	c.planned = c.w.now()
+	demand := c.table.Demand(c.w.now(), c.names)
+	for i := range demand {
+		demand[i].Rule, demand[i].Last = &c.w.scenario.Rule, c.last
+	}
+	res := plan.Plan(plan.Input{Now: c.w.clock(), Parameters: c.parameters, Regions: c.regions, Keys: demand})
+	if len(res.Targets) == 0 || !res.Targets[0].Changed {
+		return
+	}
+	c.last = res.Targets[0].Shares
+	for i := range res.Moves {
+		m := &res.Moves[i]
+		giver := c.p.nodes[m.From]
+		c.w.send(c.w.control(), m.From, func() {
+			giver.follow(wire.Move{
+				Tenant: m.Key.Tenant, Route: m.Key.Route, To: c.names[m.To],
+				From: m.Held, Target: m.Target, Amount: m.Amount, Floor: m.Floor,
+			})
+		})
+	}
+}

@@ -1,0 +1,6 @@
+package sim
+
+import "errors"
+
+// LoadScenario reads a scenario file.
+func LoadScenario(string) (Scenario, error) { return Scenario{}, errors.New("not yet") }

@@ -70,10 +70,10 @@ func (o BreakerOptions) withDefaults() BreakerOptions {
 	if o.Delay <= 0 {
 		o.Delay = 250 * time.Millisecond
 	}
-	o.MaxDelay = max(o.MaxDelay, o.Delay)
-	if o.MaxDelay == o.Delay {
-		o.MaxDelay = max(o.MaxDelay, 5*time.Second)
+	if o.MaxDelay <= 0 {
+		o.MaxDelay = 5 * time.Second
 	}
+	o.MaxDelay = max(o.MaxDelay, o.Delay)
 	return o
 }
 

@@ -56,46 +56,23 @@ type local struct {
 	// share in force at the last decision of Redis; seen tells that there was one.
 	share limit.Share
 	seen  bool
+	// in is the slice that counted at the time at.
+	in slice
 	// owed is what was admitted here and not yet taken from Redis, in whole tokens, under last.
 	owed int64
 	last bucket.Limit
 	// gone: the key was forgotten; whoever still holds this must look it up anew.
 	gone bool
-	// fullAt is when part will be full again and nothing is lost by forgetting it; never while something is owed.
+	// fullAt is when part will be full again: from then on nothing is owed and nothing lost by forgetting the key.
 	fullAt atomic.Int64
 }
 
-// worth tells what forgetting a key would lose: nothing where it is full again, for it would start full; its level; or
-// its debt.
+// worth tells what forgetting a key would lose: nothing where it is full again, for it would start full.
 func (l *Local) worth(s *local) int {
-	switch at := s.fullAt.Load(); {
-	case at == math.MaxInt64:
-		return 2
-	case at > l.clock.Load():
+	if s.fullAt.Load() > l.clock.Load() {
 		return 1
 	}
 	return 0
-}
-
-// slice is what this instance may use of a key: never less than one token of burst, as long as there are any rights.
-type slice struct {
-	part, whole         float64 // capacities in tokens
-	partRate, wholeRate float64 // tokens per second
-	share               limit.Share
-}
-
-func sliceOf(rule *limit.Rule, share limit.Share, instances int) slice {
-	full := rule.SliceOf(share)
-	if rule.Algorithm != limit.TokenBucket {
-		// A window's quota, spread over the window: at most twice the instance's part in one window.
-		full.Rate = full.Capacity / float64(rule.PolicyWindow())
-	}
-	n := float64(max(1, instances))
-	s := slice{part: full.Capacity / n, whole: full.Capacity, partRate: full.Rate / n, wholeRate: full.Rate, share: share}
-	if share > 0 {
-		s.part, s.whole = max(1, s.part), max(1, s.whole)
-	}
-	return s
 }
 
 // confirmed is the share that counts: the last one seen in Redis; the base share of a key that has never moved; the floor
@@ -114,24 +91,21 @@ func (s *local) confirmed(l *bucket.Limit, t Terms) limit.Share {
 	return share
 }
 
+// refill brings the levels to now under the slice that counted since, then lets sl count: levels are clamped to it, never
+// raised.
 func (s *local) refill(now int64, sl slice) {
 	if passed := now - s.at; passed > 0 {
 		seconds := float64(passed) / float64(time.Second)
-		s.part += seconds * sl.partRate
-		s.whole += seconds * sl.wholeRate
+		s.part = min(s.part+seconds*s.in.partRate, s.in.part)
+		s.whole = min(s.whole+seconds*s.in.wholeRate, s.in.whole)
 		s.at = now
 	}
+	s.in = sl
 	s.part, s.whole = min(s.part, sl.part), min(s.whole, sl.whole)
 }
 
 // note keeps fullAt true after a change.
-func (s *local) note(sl slice) {
-	at := int64(math.MaxInt64)
-	if s.owed == 0 {
-		at = s.at + int64(wait(sl.part-s.part, sl.partRate))
-	}
-	s.fullAt.Store(at)
-}
+func (s *local) note() { s.fullAt.Store(s.at + int64(wait(s.in.part-s.part, s.in.partRate))) }
 
 // Observe keeps the limiter warm: Redis has decided d for the limits of one request.
 func (l *Local) Observe(now time.Time, limits []bucket.Limit, d *limit.Decision, t Terms) {
@@ -150,22 +124,21 @@ func (l *Local) observeLevel(at int64, lim *bucket.Limit, d *limit.Decision, t T
 	s := l.lock(at, lim, t)
 	defer s.mu.Unlock()
 	s.seen, s.share = true, d.Share
-	sl := sliceOf(d.Rule, d.Share, t.Instances)
-	s.whole = min(d.Tokens, sl.whole)
-	s.part = min(d.Tokens/float64(max(1, t.Instances)), sl.part)
+	s.in = sliceOf(d.Rule, d.Share, t.Instances)
+	s.whole = min(d.Tokens, s.in.whole)
+	s.part = min(d.Tokens/float64(max(1, t.Instances)), s.in.part)
 	s.at = at
-	s.note(sl)
+	s.note()
 }
 
 // observeCharge is for a limit that the decision does not speak of because another had less left.
 func (l *Local) observeCharge(at int64, lim *bucket.Limit, t Terms) {
 	s := l.lock(at, lim, t)
 	defer s.mu.Unlock()
-	sl := sliceOf(lim.Rule, s.confirmed(lim, t), t.Instances)
-	s.refill(at, sl)
+	s.refill(at, sliceOf(lim.Rule, s.confirmed(lim, t), t.Instances))
 	s.whole -= float64(lim.Cost)
 	s.part -= float64(lim.Cost) / float64(max(1, t.Instances))
-	s.note(sl)
+	s.note()
 }
 
 // Take decides a request without Redis: all limits or none. What it admits is owed.
@@ -215,7 +188,7 @@ func (l *Local) takeOne(at int64, lim *bucket.Limit, t Terms) limit.Decision {
 			d.RetryAfter = wait(cost-s.part, sl.partRate)
 		}
 	}
-	s.note(sl)
+	s.note()
 	d.Tokens = s.part
 	d.Remaining = int64(max(0, math.Floor(s.part+tolerance)))
 	d.ResetAfter = wait(sl.part-s.part, sl.partRate)
@@ -257,7 +230,7 @@ func (l *Local) lock(at int64, lim *bucket.Limit, t Terms) *local {
 
 func (l *Local) begin(at int64, lim *bucket.Limit, t Terms, fresh, lost *local) {
 	sl := sliceOf(lim.Rule, fresh.confirmed(lim, t), t.Instances)
-	fresh.at, fresh.part, fresh.whole = at, sl.part, sl.whole
+	fresh.at, fresh.in, fresh.part, fresh.whole = at, sl, sl.part, sl.whole
 	if lost == nil {
 		return
 	}
@@ -267,7 +240,7 @@ func (l *Local) begin(at int64, lim *bucket.Limit, t Terms, fresh, lost *local) 
 	lost.mu.Lock()
 	defer lost.mu.Unlock()
 	lost.gone = true
-	l.claim(lost)
+	l.clear(lost)
 }
 
 // giveBack undoes takeOne for a limit of a request that another limit refused.
@@ -280,7 +253,7 @@ func (l *Local) giveBack(at int64, lim *bucket.Limit, t Terms) {
 	if s.owed -= back; s.owed == 0 && back > 0 {
 		l.owing.Add(-1)
 	}
-	s.note(sliceOf(lim.Rule, s.confirmed(lim, t), t.Instances))
+	s.note()
 }
 
 // Len is the number of keys remembered, Evicted how many were ever forgotten for want of room.
@@ -290,24 +263,3 @@ func (l *Local) Len() int { return l.buckets.Len() }
 func (l *Local) Evicted() uint64 { return l.buckets.Evicted() }
 
 func (l *Local) since(now time.Time) int64 { return int64(now.Sub(l.start)) }
-
-// tolerance is how far below a whole token a level may lie by rounding and still count as one.
-const tolerance = 1e-9
-
-// wait is the time until missing tokens have come at rate per second.
-func wait(missing, rate float64) time.Duration {
-	switch {
-	case missing <= tolerance:
-		return 0
-	case rate <= 0:
-		return longest
-	}
-	seconds := missing / rate
-	if seconds >= longest.Seconds() {
-		return longest
-	}
-	return time.Duration(math.Ceil(seconds * float64(time.Second)))
-}
-
-// longest stands for a time that will never come, within what a header can say.
-const longest = 10 * 365 * 24 * time.Hour

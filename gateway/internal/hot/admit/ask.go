@@ -16,7 +16,7 @@ func (a *Admitter) ask(ctx context.Context, now time.Time, c *call) limit.Decisi
 	if !ok {
 		return a.fallback(now, c)
 	}
-	a.present(c)
+	a.present(now, c)
 	life := a.memory.life.Load()
 	d, took, err := a.take(ctx, c, c.limits)
 	end := now.Add(took)
@@ -48,10 +48,10 @@ func (a *Admitter) ask(ctx context.Context, now time.Time, c *call) limit.Decisi
 }
 
 // present adds to the limits what this instance owes of them and the tokens it took ahead under rules now outdated.
-func (a *Admitter) present(c *call) {
+func (a *Admitter) present(now time.Time, c *call) {
 	for i := range c.limits {
 		lim := &c.limits[i]
-		lim.Owed = a.local.Claim(lim.Key)
+		lim.Owed = a.local.Claim(now, lim.Key)
 		if c.hot[i] == nil {
 			continue
 		}

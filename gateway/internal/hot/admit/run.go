@@ -29,23 +29,24 @@ func (a *Admitter) Run(ctx context.Context) error {
 			// The process ends: what it holds goes back, for the other instances to use.
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), backgroundDeadline)
 			defer cancel()
-			a.sweep(last, time.Now().Add(time.Hour))
+			a.sweep(last, time.Now(), 0)
 			return nil
 		case now := <-tick.C:
-			a.sweep(ctx, now)
+			a.sweep(ctx, now, 2*a.memory.fetch.horizon)
 		}
 	}
 }
 
-// sweep does one round of the background work, if Redis is there.
-func (a *Admitter) sweep(ctx context.Context, now time.Time) {
+// sweep does one round of the background work, if Redis is there. Tokens taken ahead go back if they are older than age
+// (nanoseconds).
+func (a *Admitter) sweep(ctx context.Context, now time.Time, age int64) {
 	if a.breaker.State() != fallback.Closed {
 		return
 	}
-	for _, lim := range a.local.Debts(nil, settleBatch) {
+	for _, lim := range a.local.Debts(now, nil, settleBatch) {
 		a.adjust(ctx, lim)
 	}
-	for _, lim := range a.unused(a.since(now)) {
+	for _, lim := range a.unused(a.since(now), age) {
 		a.adjust(ctx, lim)
 	}
 }
@@ -63,12 +64,12 @@ func (a *Admitter) adjust(ctx context.Context, lim bucket.Limit) {
 	}
 }
 
-// unused takes back the tokens of batches that have outlived two horizons: a key in steady use spends a batch within one.
-func (a *Admitter) unused(at int64) (back []bucket.Limit) {
+// unused takes back the tokens of batches older than age: a key in steady use spends a batch within one horizon.
+func (a *Admitter) unused(at, age int64) (back []bucket.Limit) {
 	snap := a.rules.Load()
 	a.memory.keys.Range(func(key limit.Key, h *hot) bool {
 		b := h.batch.Load()
-		if b == nil || at-b.at < 2*a.memory.fetch.horizon {
+		if b == nil || at-b.at < age {
 			return true
 		}
 		if n := b.left.Swap(0); n > 0 && b.life == a.memory.life.Load() {

@@ -15,6 +15,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrConflict: the row is no longer what the writer has seen. Nothing was written.
 	ErrConflict = errors.New("changed by somebody else in the meantime")
+	// ErrReadOnly: this ledger takes its rules from a file.
+	ErrReadOnly = errors.New("edit the rules file instead")
 )
 
 // FieldError is a value that the ledger refuses. Nothing was written.

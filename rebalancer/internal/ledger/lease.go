@@ -13,23 +13,27 @@ type Lease struct {
 	Term     int64
 	Holder   string // "" where nobody leads
 	Renewals int64
-	// Since, DecidedAt and Cycle are for people and metrics, by PostgreSQL's clock. DecidedAt is zero before the first cycle.
-	Since     time.Time
-	DecidedAt time.Time
-	Cycle     int64
+	// Since, Cycle (the last one committed) and DecidedAgo (its age, −1 before the first) are for people and metrics, by
+	// PostgreSQL's clock.
+	Since      time.Time
+	Cycle      int64
+	DecidedAgo time.Duration
+}
+
+const leaseColumns = `term, holder, renewals, since, cycle, coalesce(extract(epoch FROM now() - decided_at), -1)::float8`
+
+func scanLease(row pgx.Row) (l Lease, err error) {
+	var ago float64
+	err = row.Scan(&l.Term, &l.Holder, &l.Renewals, &l.Since, &l.Cycle, &ago)
+	if l.DecidedAgo = -1; ago >= 0 {
+		l.DecidedAgo = time.Duration(ago * float64(time.Second))
+	}
+	return l, err
 }
 
 // ReadLease reads the leader row.
 func (p *Postgres) ReadLease(ctx context.Context) (Lease, error) {
-	var (
-		l       Lease
-		decided *time.Time
-	)
-	err := p.pool.QueryRow(ctx, `SELECT term, holder, renewals, since, decided_at, cycle FROM leader`).
-		Scan(&l.Term, &l.Holder, &l.Renewals, &l.Since, &decided, &l.Cycle)
-	if decided != nil {
-		l.DecidedAt = *decided
-	}
+	l, err := scanLease(p.pool.QueryRow(ctx, `SELECT `+leaseColumns+` FROM leader`))
 	return l, wrap("read the lease", err)
 }
 
@@ -45,13 +49,14 @@ func (p *Postgres) TakeLease(ctx context.Context, seen Lease, holder string) (te
 	return term, wrap("take the lease", err)
 }
 
-// RenewLease prolongs the lease of term; ErrFenced once it has been taken.
-func (p *Postgres) RenewLease(ctx context.Context, term int64) error {
-	tag, err := p.pool.Exec(ctx, `UPDATE leader SET renewals = renewals + 1, renewed_at = now() WHERE term = $1`, term)
-	if err == nil && tag.RowsAffected() == 0 {
+// RenewLease prolongs the lease of term and answers the row; ErrFenced once it has been taken.
+func (p *Postgres) RenewLease(ctx context.Context, term int64) (Lease, error) {
+	l, err := scanLease(p.pool.QueryRow(ctx,
+		`UPDATE leader SET renewals = renewals + 1, renewed_at = now() WHERE term = $1 RETURNING `+leaseColumns, term))
+	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrFenced
 	}
-	return wrap("renew the lease", err)
+	return l, wrap("renew the lease", err)
 }
 
 // ResignLease lets others lead at once. It does nothing where term is over.

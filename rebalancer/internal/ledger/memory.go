@@ -139,3 +139,25 @@ func (m *Memory) record(e Entry) {
 	e.ID = m.entries
 	m.history = append(m.history, e)
 }
+
+// Listen calls changed with the revision of the rules file once at the start and whenever it has risen, until ctx ends.
+func (m *Memory) Listen(ctx context.Context, changed func(limit.Revision)) error {
+	var last limit.Revision
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for first := true; ; first = false {
+		var mirror Mirror
+		if err := m.Refresh(ctx, &mirror); err != nil {
+			return err
+		}
+		if first || mirror.Revision.Newer(last) {
+			last = mirror.Revision
+			changed(last)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/exaring/otelpgx"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Postgres is the ledger proper. It is safe for use by many goroutines.
@@ -20,7 +21,7 @@ type Postgres struct {
 const stalledWriter = 2 * time.Second
 
 // Open makes the pool; it connects when first used, so that a rebalancer starts while PostgreSQL is away.
-func Open(ctx context.Context, url string, maxConns int) (*Postgres, error) {
+func Open(ctx context.Context, url string, maxConns int, tracers trace.TracerProvider) (*Postgres, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: database url: %w", err)
@@ -28,7 +29,7 @@ func Open(ctx context.Context, url string, maxConns int) (*Postgres, error) {
 	if maxConns > 0 {
 		config.MaxConns = int32(min(maxConns, 1000))
 	}
-	config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTrimSQLInSpanName())
+	config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTrimSQLInSpanName(), otelpgx.WithTracerProvider(tracers))
 	config.ConnConfig.ConnectTimeout = 3 * time.Second
 	config.ConnConfig.RuntimeParams["application_name"] = "partidor-rebalancer"
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(stalledWriter.Milliseconds())

@@ -1,0 +1,72 @@
+package board
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"partidor.dev/partidor/rebalancer/internal/collect"
+	"partidor.dev/partidor/rebalancer/internal/ledger"
+	"partidor.dev/partidor/rebalancer/internal/plan"
+)
+
+// Ledger brings a copy of itself up to date.
+type Ledger interface {
+	Refresh(ctx context.Context, m *ledger.Mirror) error
+}
+
+// Collector knows the demand. Slices of loads are in the order of regions.
+type Collector interface {
+	Demand(now time.Time, regions []string) []plan.Demand
+	Regions(now time.Time) []collect.RegionStatus
+}
+
+// Board makes pictures. It is safe for concurrent use.
+type Board struct {
+	ledger    Ledger
+	collector Collector
+
+	mu     sync.Mutex
+	mirror ledger.Mirror
+	last   *Picture
+	took   time.Duration
+}
+
+// New makes a board that has drawn nothing yet.
+func New(l Ledger, c Collector) *Board { return &Board{ledger: l, collector: c} }
+
+// freshFor is how long a picture serves; one that took long to draw serves longer, so that drawing never takes more than
+// a tenth of a core.
+const freshFor = time.Second
+
+// Picture is not older than a second, or ten times what drawing takes. Concurrent callers wait for one drawing. While the
+// ledger is away the last picture stays, with the error beside it; without a last one it is nil.
+func (b *Board) Picture(ctx context.Context) (*Picture, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if b.last != nil && now.Sub(b.last.At) < max(freshFor, 10*b.took) {
+		return b.last, nil
+	}
+	if err := b.ledger.Refresh(ctx, &b.mirror); err != nil {
+		return b.last, err
+	}
+	names := make([]string, len(b.mirror.Regions))
+	for i, r := range b.mirror.Regions {
+		names[i] = r.Name
+	}
+	b.last = Draw(&b.mirror, b.collector.Demand(now, names), b.collector.Regions(now), now)
+	b.took = time.Since(now)
+	return b.last, nil
+}
+
+// Outdate makes the next Picture a new one: something has just been changed.
+func (b *Board) Outdate() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.last != nil {
+		old := *b.last
+		old.At = time.Time{}
+		b.last = &old
+	}
+}

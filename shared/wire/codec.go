@@ -91,11 +91,15 @@ func (m *Usage) check() error {
 	if m.ElapsedMillis < 0 {
 		return errors.New("negative age")
 	}
+	// Names are the collector's to judge, key by key: one that it does not know must not cost the report of the others.
 	return checkList(m.Keys, func(k *KeyUsage) error {
+		if max(len(k.Tenant), len(k.Route)) > maxUsageName {
+			return errors.New("name too long")
+		}
 		if math.IsNaN(k.Tokens) || math.IsInf(k.Tokens, 0) {
 			return errors.New("tokens are no number")
 		}
-		return errors.Join(checkKey(k.Tenant, k.Route), checkShares(k.Share))
+		return checkShares(k.Share)
 	})
 }
 
@@ -130,6 +134,9 @@ func (m *Ack) check() error {
 		return errors.Join(checkKey(r.Tenant, r.Route), checkCounters(r.Epoch, int64(r.Share), r.Ride, r.Loan, r.Refused))
 	}))
 }
+
+// maxUsageName bounds names in usage reports, which also speak of keys that no rule can name (a client's address).
+const maxUsageName = 2 * limit.MaxNameBytes
 
 // checkList stops at the first bad item: one is enough to refuse the message.
 func checkList[T any](items []T, check func(*T) error) error {

@@ -13,6 +13,8 @@ var (
 	apply string
 	//go:embed acknowledge.lua
 	acknowledge string
+	//go:embed look.lua
+	look string
 )
 
 // The scripts by which rights move between regions; rights.lua describes what they have in common.
@@ -21,4 +23,5 @@ var (
 	Lend        = compose(rights + lend)
 	Apply       = compose(rights + apply)
 	Acknowledge = compose(rights + acknowledge)
+	Look        = compose(rights + look)
 )

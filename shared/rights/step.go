@@ -17,9 +17,11 @@ const (
 	OpLend
 	OpApply
 	OpAcknowledge
+	// OpLook only reports.
+	OpLook
 )
 
-var opNames = [...]string{"", "give", "lend", "apply", "acknowledge"}
+var opNames = [...]string{"", "give", "lend", "apply", "acknowledge", "look"}
 
 func (o Op) String() string {
 	if int(o) < len(opNames) {

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights"
 )
 
 // movedSets spreads the index of moved keys over a cluster.
@@ -26,7 +27,7 @@ func (s *Store) index(ctx context.Context, tasks []Task) error {
 	var fresh []limit.Key
 	s.mu.Lock()
 	for i := range tasks {
-		if _, ok := s.indexed[tasks[i].Step.Key]; !ok {
+		if _, ok := s.indexed[tasks[i].Step.Key]; !ok && tasks[i].Step.Op != rights.OpLook {
 			fresh = append(fresh, tasks[i].Step.Key)
 		}
 	}

@@ -58,6 +58,7 @@ func New(o Options) *Store {
 	s.records.cluster = cluster
 	for op, source := range map[rights.Op]string{
 		rights.OpGive: lua.Give, rights.OpLend: lua.Lend, rights.OpApply: lua.Apply, rights.OpAcknowledge: lua.Acknowledge,
+		rights.OpLook: lua.Look,
 	} {
 		if o.Clock != "" {
 			source = lua.OnClock(o.Clock, source)

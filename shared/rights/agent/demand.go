@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"math"
+	"time"
+)
+
+// demand estimates what a region is offered of one key, in tokens per second.
+type demand struct {
+	at time.Time
+	// now is the rate since the last observation, fast and slow follow it with time constants of 0.45 and 1.5 s, usual with
+	// 15 s; peak holds the highest of fast for half a minute or so, high for a few minutes.
+	now, fast, slow, usual, peak, high float64
+	// refused tokens not yet asked for elsewhere.
+	refused float64
+}
+
+const (
+	fastTime  = 450 * time.Millisecond
+	slowTime  = 1500 * time.Millisecond
+	usualTime = 15 * time.Second
+	peakTime  = 25 * time.Second
+	highTime  = 150 * time.Second
+)
+
+// observe takes in what was offered and refused since the last time.
+func (d *demand) observe(now time.Time, offered, refused float64) {
+	elapsed := now.Sub(d.at)
+	if d.at.IsZero() || elapsed <= 0 {
+		// The first observation tells a level, not yet a rate.
+		if d.at.IsZero() {
+			d.at = now
+		}
+		d.refused += refused
+		return
+	}
+	d.at = now
+	d.now = offered / elapsed.Seconds()
+	follow(&d.fast, d.now, elapsed, fastTime)
+	follow(&d.slow, d.now, elapsed, slowTime)
+	follow(&d.usual, d.now, elapsed, usualTime)
+	d.peak = math.Max(d.fast, d.peak*math.Exp(-elapsed.Seconds()/peakTime.Seconds()))
+	d.high = math.Max(d.fast, d.high*math.Exp(-elapsed.Seconds()/highTime.Seconds()))
+	if d.peak < 1e-4 {
+		d.peak = 0
+	}
+	d.refused += refused
+}
+
+func follow(v *float64, x float64, elapsed, constant time.Duration) {
+	*v += (x - *v) * (1 - math.Exp(-elapsed.Seconds()/constant.Seconds()))
+}

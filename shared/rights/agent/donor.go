@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"math"
+	"time"
+
+	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights"
+)
+
+// hearAsk makes a peer's ask the standing one.
+func (a *Agent) hearAsk(now time.Time, k *key, ask Ask) {
+	q := k.peer(ask.From)
+	if q == nil {
+		return
+	}
+	q.spare, q.spareAt = max(ask.Spare, 0), now
+	if ask.empty() {
+		return
+	}
+	if ask.Fill > 0 && q.until.After(now) && !q.standing.empty() {
+		q.standing.Fill = ask.Fill // asking for overflow does not end the ask for more
+	} else {
+		q.standing, q.creditAt = ask, now
+	}
+	q.until = now.Add(min(max(ask.Life, 0), 5*time.Second))
+	a.look(now, k)
+}
+
+// donate serves the standing asks from what the region has to spare.
+func (a *Agent) donate(now time.Time, k *key) {
+	if !k.level.known || k.level.phase != rights.Active || !a.lends(k) {
+		return
+	}
+	for i := range k.peers {
+		q := &k.peers[i]
+		if q.standing.empty() {
+			continue
+		}
+		if !q.until.After(now) {
+			q.standing = Ask{}
+			continue
+		}
+		if !a.giveShare(now, k, q) {
+			a.lend(now, k, q)
+		}
+	}
+}
+
+// giveShare moves share to a peer whose demand has been above its rate, as far as this region's own stays covered.
+func (a *Agent) giveShare(now time.Time, k *key, q *peer) bool {
+	if q.standing.Rate <= 0 || k.level.wholeRate <= 0 {
+		return false
+	}
+	keep := max(a.needed(k)+a.share(a.policy.ShareStep), a.reactive(k))
+	amount := min(a.shareOf(k, q.standing.Rate), k.level.share-max(keep, k.level.floor))
+	if amount < a.share(a.policy.ShareStep) || !a.spend(now, k) {
+		return false
+	}
+	q.standing.Flow = max(0, q.standing.Flow-q.standing.Rate)
+	q.standing.Rate = 0
+	a.step(rights.Step{Key: k.id, Op: rights.OpGive, Peer: q.region, Amount: int64(amount), Keep: float64(keep)})
+	k.level.share -= amount
+	return true
+}
+
+// needed is the share that the region's demand needs now.
+func (a *Agent) needed(k *key) limit.Share {
+	d := &k.demand
+	return a.shareOf(k, max(d.fast, d.slow)+math.Sqrt(d.fast))
+}
+
+// reactive is the share whose capacity lasts until help arrives when the demand of the last minutes returns.
+func (a *Agent) reactive(k *key) limit.Share {
+	expected := k.demand.high * a.policy.Reaction.Seconds()
+	return a.share((expected + a.policy.Deviations*math.Sqrt(expected)) / k.level.whole)
+}
+
+func (a *Agent) shareOf(k *key, rate float64) limit.Share {
+	if k.level.wholeRate <= 0 {
+		return limit.Whole
+	}
+	return a.share(rate / k.level.wholeRate)
+}
+
+func (a *Agent) share(part float64) limit.Share {
+	return limit.Share(math.Ceil(min(max(part, 0), 1) * float64(limit.Whole)))
+}
+
+// lend lends tokens to a peer: what it needs, as long as enough stays for the region itself.
+func (a *Agent) lend(now time.Time, k *key, q *peer) {
+	p, ask := &a.policy, &q.standing
+	ask.Need += ask.Flow * now.Sub(q.creditAt).Seconds()
+	q.creditAt = now
+	tokens, keep := k.tokens(now), k.reserve(p)
+	if ask.Urgent {
+		keep *= p.UrgentReserve
+	}
+	spare := tokens - keep
+	if k.small(p, a.trip) {
+		most := p.SmallLoans * k.level.capacity
+		if k.demand.fast < k.level.rate/2 {
+			most = k.level.capacity
+		}
+		spare = min(spare, most-float64(k.level.held))
+	}
+	quantum := k.quantum(p)
+	amount := math.Floor(min(math.Ceil(ask.Need-0.3), spare))
+	if amount >= 1 && (amount >= ask.Need-0.3 || amount >= quantum) {
+		a.lendStep(now, k, q, amount, keep)
+		ask.Need = max(0, ask.Need-amount)
+	}
+	if ask.Fill > 0 { // only what would otherwise overflow
+		over := k.tokens(now) + k.level.rate*p.Every.Seconds() - 0.97*k.level.effective
+		if x := math.Floor(min(ask.Fill, over)); x >= quantum {
+			a.lendStep(now, k, q, x, keep)
+			ask.Fill -= x
+		}
+	}
+}
+
+func (a *Agent) lendStep(now time.Time, k *key, q *peer, amount, keep float64) {
+	if !a.spend(now, k) {
+		return
+	}
+	a.step(rights.Step{Key: k.id, Op: rights.OpLend, Peer: q.region, Amount: int64(amount), Keep: keep})
+	k.level.tokens -= amount
+	k.level.effective -= amount
+	k.level.held += int64(amount)
+}

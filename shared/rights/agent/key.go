@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"math"
+	"time"
+
+	"partidor.dev/partidor/shared/bucket"
+	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights"
+)
+
+// key is what the agent knows about one key.
+type key struct {
+	id      limit.Key
+	numbers bucket.Numbers
+	demand  demand
+	// level as last reported by the store.
+	level level
+	// used is when the key was last of interest to anybody.
+	used time.Time
+	// looking: a look is under way since lookedAt.
+	looking  bool
+	lookedAt time.Time
+	peers    []peer
+	asking   asking
+	budget   budget
+	// term and cycle of the advice followed last, and what it said.
+	term, cycle int64
+	advised     []Advice
+}
+
+// level is what a report told.
+type level struct {
+	known            bool
+	at               time.Time
+	tokens           float64
+	effective        float64
+	share, floor     limit.Share
+	held             int64
+	moved            bool
+	incarnation      int64
+	phase            rights.Phase
+	capacity, rate   float64 // of the slice: tokens, tokens per second
+	whole, wholeRate float64 // of the key worldwide
+}
+
+// peer is what the agent knows about one peer, for one key.
+type peer struct {
+	region string
+	// row is the last row known, pending that it is not acknowledged, sent when it left and how often.
+	row     rights.Row
+	pending bool
+	sent    time.Time
+	tries   int
+	// spare tokens of the peer as it last said, and when.
+	spare   float64
+	spareAt time.Time
+	// standing is the peer's ask; credit has grown with its flow until creditAt.
+	standing Ask
+	until    time.Time
+	creditAt time.Time
+}
+
+// asking is the state of this region's own asks.
+type asking struct {
+	last, lastFill time.Time
+	gap            time.Duration
+	wanted, got    float64
+}
+
+func (k *key) peer(region string) *peer {
+	for i := range k.peers {
+		if k.peers[i].region == region {
+			return &k.peers[i]
+		}
+	}
+	return nil
+}
+
+// learn takes in a report about the key.
+func (k *key) learn(now time.Time, r *rights.Report) {
+	whole, wholeRate := float64(k.numbers.Capacity), float64(k.numbers.Refill)/float64(k.numbers.Period)
+	part := float64(r.Share) / float64(limit.Whole)
+	k.level = level{
+		known: true, at: now, tokens: r.Tokens, effective: r.Effective, share: r.Share, floor: r.Floor, held: r.Held,
+		moved: r.Pair.Opened || r.Pair.Out != rights.Sent{} || r.Pair.In != rights.Received{} || k.level.moved,
+		phase: r.Phase, incarnation: r.Incarnation,
+		capacity: whole * part, rate: wholeRate * part, whole: whole, wholeRate: wholeRate,
+	}
+}
+
+// tokens estimates the level at now from the last report.
+func (k *key) tokens(now time.Time) float64 {
+	l := &k.level
+	elapsed := max(now.Sub(l.at).Seconds(), 0)
+	return min(l.effective, l.tokens+(l.rate-k.demand.fast)*elapsed)
+}
+
+// reserve is what a donor keeps for its own demand.
+func (k *key) reserve(p *Policy) float64 {
+	ahead := p.Ahead.Seconds()
+	v := max(0, (k.demand.peak-k.level.rate)*ahead)
+	if expected := k.demand.peak * ahead; expected >= 1 {
+		v += p.Deviations * math.Sqrt(expected)
+	}
+	return min(v, p.ReserveCap*k.level.capacity)
+}
+
+// spare is what the region could lend now.
+func (k *key) spare(now time.Time, p *Policy) float64 {
+	if !k.level.known || k.level.phase != rights.Active {
+		return 0
+	}
+	return max(0, k.tokens(now)-k.reserve(p))
+}
+
+// quantum is the smallest loan that is worth a message.
+func (k *key) quantum(p *Policy) float64 {
+	return max(1, min(p.Quantum*k.level.wholeRate, p.Quantum*k.level.whole))
+}
+
+// small tells whether loans can hurt: what travels would be a large part of the capacity.
+func (k *key) small(p *Policy, trip time.Duration) bool {
+	return k.level.whole < p.SmallTrips*k.level.wholeRate*trip.Seconds()
+}

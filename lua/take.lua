@@ -1,6 +1,6 @@
 -- Take: decides many requests, each against one or more limits, all buckets in one slot.
 --
--- KEYS     the buckets, request by request, limit by limit
+-- KEYS     the buckets, request by request, limit by limit; a sliding log is followed by its sorted set, <bucket>:log
 -- ARGV[1]  loss, ARGV[2] horizon, ARGV[3] fenced: see new_env
 -- ARGV[4…] one per request: its limits (see parse_ask) joined by ';'
 --
@@ -10,15 +10,15 @@
 --   limit    index of the limit that the rest speaks of: the one that refused for longest, else the one with least left
 --   tokens   its level afterwards, %.17g
 --   s share in force, ppm   e effective capacity, tokens    both always
+--   w wait, r reset         µs, for window algorithms; for token buckets they follow from level, slice and rule
 --   g tokens taken ahead    v revision and u rule (commas for spaces) that the bucket goes by, where newer than the caller's
 --   x something unreadable was thrown away    l the key's rights are lost, the floor counts
--- Durations follow from level, slice and rule; the caller computes them (shared/bucket).
 --
 -- What is owed is taken first, whatever the outcome, down to minus the effective capacity; what comes back is added first, up to
 -- it. Tokens ahead are the same number for every limit of a request.
 --
--- A refusal writes nothing, except: a debt or a return, time pulled back after a clock step, a strictly newer revision, and the beginning of a
--- bucket that does not start full (it would never fill otherwise).
+-- A refusal writes nothing, except: a debt or a return, time pulled back after a clock step, a strictly newer revision, and
+-- the beginning of a bucket that does not start full (it would never fill otherwise).
 
 local env = new_env(ARGV[1], ARGV[2], ARGV[3])
 local buckets, dirty = {}, {}
@@ -34,6 +34,9 @@ local function bucket(key, ask)
   return b
 end
 
+-- keys_of is how many KEYS a limit has.
+local function keys_of(ask) return ask.rule.algorithm == 2 and 2 or 1 end
+
 local function touch(b)
   if not b.dirty then
     b.dirty = true
@@ -45,8 +48,12 @@ local function note(b)
   if (b.there and (b.stepped or b.newer)) or (b.begun and b.tokens < b.eff) then touch(b) end
 end
 
-local function answer(outcome, index, b, granted)
+local function answer(outcome, index, b, granted, wait)
   local s = outcome .. ' ' .. index .. ' ' .. level_text(b.tokens) .. ' s' .. b.inforce .. ' e' .. level_text(b.eff)
+  if b.rule.algorithm ~= 0 then
+    if outcome == 'R' then s = s .. ' w' .. string.format('%.0f', math.min(wait, window_reset(b, env))) end
+    s = s .. ' r' .. string.format('%.0f', window_reset(b, env))
+  end
   if granted > 0 then s = s .. ' g' .. string.format('%.0f', granted) end
   if b.stale then s = s .. ' v' .. b.rev .. ' u' .. string.gsub(b.rule.text, ' ', ',') end
   if b.broken then s = s .. ' x' end
@@ -60,9 +67,9 @@ local function settle_owed(b, ask)
   if owed == 0 then return end
   local level = b.tokens - owed
   if owed > 0 and level < -b.eff then level = math.min(b.tokens, -b.eff) end
-  b.tokens = level
+  if owed < 0 and level > b.eff then level = b.eff end
   if level < 0 then b.indebted = true end
-  clamp(b)
+  if b.rule.algorithm == 0 then b.tokens = level else consume(b, b.tokens - level) end
   touch(b)
 end
 
@@ -71,28 +78,29 @@ local function fits(b, ask)
   if ask.cost > b.rule.capacity then return 'L', math.huge end
   if b.tokens >= ask.cost - TOLERANCE then return 'A', 0 end
   if ask.cost > b.eff + TOLERANCE then return 'R', math.huge end
+  if b.rule.algorithm ~= 0 then return 'R', window_wait(b, ask.cost, env) end
   return 'R', wait_us(b.tokens, ask.cost, b.num, b.den) or math.huge
 end
 
 -- spare is how many tokens ahead a limit can give beyond the cost.
 local function spare(b, ask)
-  if ask.ahead == 0 then return 0 end
+  if ask.ahead == 0 or b.rule.algorithm ~= 0 then return 0 end
   return math.max(0, math.min(ask.ahead, math.floor(b.tokens - ask.cost + TOLERANCE)))
 end
 
 local function charge(b, amount)
   if amount == 0 then return note(b) end
-  b.tokens = b.tokens - amount
+  consume(b, amount)
   touch(b)
 end
 
 local function single(key, ask)
   local b = bucket(key, ask)
   settle_owed(b, ask)
-  local outcome = fits(b, ask)
+  local outcome, wait = fits(b, ask)
   if outcome ~= 'A' then
     note(b)
-    return answer(outcome, 0, b, 0)
+    return answer(outcome, 0, b, 0, wait)
   end
   local granted = spare(b, ask)
   charge(b, ask.cost + granted)
@@ -104,7 +112,8 @@ local rank = { A = 0, R = 1, L = 2 }
 local function several(first, list)
   local found, worst, at, longest = {}, 'A', 0, -1
   for i, ask in ipairs(list) do
-    local b = bucket(KEYS[first + i - 1], ask)
+    local b = bucket(KEYS[first], ask)
+    first = first + keys_of(ask)
     found[i] = b
     settle_owed(b, ask)
     local outcome, wait = fits(b, ask)
@@ -114,7 +123,7 @@ local function several(first, list)
   end
   if worst ~= 'A' then
     for _, b in ipairs(found) do note(b) end
-    return answer(worst, at - 1, found[at], 0)
+    return answer(worst, at - 1, found[at], 0, longest), first
   end
   local granted, least = math.huge, math.huge
   for i, b in ipairs(found) do granted = math.min(granted, spare(b, list[i])) end
@@ -122,7 +131,7 @@ local function several(first, list)
     charge(b, list[i].cost + granted)
     if b.tokens < least then least, at = b.tokens, i end
   end
-  return answer('A', at - 1, found[at], granted)
+  return answer('A', at - 1, found[at], granted), first
 end
 
 local replies, k = {}, 1
@@ -131,11 +140,11 @@ for r = 4, #ARGV do
   if string.find(text, ';', 1, true) then
     local list = {}
     for one in string.gmatch(text, '[^;]+') do list[#list + 1] = parse_ask(one) end
-    replies[r - 3] = several(k, list)
-    k = k + #list
+    replies[r - 3], k = several(k, list)
   else
-    replies[r - 3] = single(KEYS[k], parse_ask(text))
-    k = k + 1
+    local ask = parse_ask(text)
+    replies[r - 3] = single(KEYS[k], ask)
+    k = k + keys_of(ask)
   end
 end
 for _, b in ipairs(dirty) do save(b, env) end

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"partidor.dev/partidor/shared/limit"
 )
 
 // call is one decision on its way to Redis. It is encoded by its caller, carried by a worker, and belongs to whichever of
@@ -33,7 +35,11 @@ func newCall(ctx context.Context, limits []Limit) *call {
 			b = append(b, ';')
 		}
 		b = appendAsk(b, &limits[i])
-		c.keys = append(c.keys, limits[i].Key.Redis())
+		name := limits[i].Key.Redis()
+		c.keys = append(c.keys, name)
+		if limits[i].Rule.Algorithm == limit.SlidingWindowLog {
+			c.keys = append(c.keys, name+":log")
+		}
 	}
 	c.buf, c.ask = b, string(b)
 	return c

@@ -67,14 +67,15 @@ func (m *Memory) Take(_ context.Context, limits []Limit) (limit.Decision, error)
 	for i := range limits {
 		buckets = append(buckets, open(p.buckets[limits[i].Key].State, &limits[i], env))
 	}
-	v := take(buckets, limits)
+	v := take(buckets, limits, env.Now)
+	d := v.decision(&buckets[v.at], &limits[v.at], env.Now)
+	d.Source = limit.SourceMemory
 	for i := range buckets {
 		if b := &buckets[i]; b.dirty {
+			b.keepLog(env.Now)
 			p.buckets[limits[i].Key] = memoryBucket{b.State, env.Now + int64(min(1e18, b.Numbers.ttl()*1000))}
 		}
 	}
-	d := v.decision(&buckets[v.at], &limits[v.at])
-	d.Source = limit.SourceMemory
 	return d, nil
 }
 

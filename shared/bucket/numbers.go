@@ -31,6 +31,16 @@ func NumbersOf(r *limit.Rule, base limit.Share) Numbers {
 	}
 }
 
+// kind tells which numbers count alike: only between those does what was used carry over.
+func (n *Numbers) kind() (k struct {
+	algorithm limit.Algorithm
+	window    int64
+	calendar  limit.Calendar
+}) {
+	k.algorithm, k.window, k.calendar = n.Algorithm, n.Window, n.Calendar
+	return k
+}
+
 // Rule is r with these numbers in place of its own.
 func (n *Numbers) Rule(r *limit.Rule, rev limit.Revision) *limit.Rule {
 	c := *r

@@ -58,6 +58,9 @@ func parseReply(line string, limits []Limit) (limit.Decision, Finding, error) {
 	s := f.numbers.Slice(Rights{Moved: true, Share: f.share}, false)
 	s.Capacity = f.capacity
 	d := s.decision(o, tokens, l.Cost)
+	if f.numbers.Algorithm != limit.TokenBucket {
+		d = s.windowDecision(o, tokens, f.wait, f.reset)
+	}
 	d.Key, d.Rule, d.Revision, d.Ahead = l.Key, l.Rule, f.revision, f.ahead
 	if f.revision != l.Revision {
 		d.Rule = f.numbers.Rule(l.Rule, f.revision)
@@ -69,6 +72,7 @@ func parseReply(line string, limits []Limit) (limit.Decision, Finding, error) {
 type fields struct {
 	share        limit.Share
 	capacity     float64
+	wait, reset  float64
 	ahead        int64
 	numbers      Numbers
 	revision     limit.Revision
@@ -92,6 +96,14 @@ func (f *fields) read(word string) bool {
 		var ok bool
 		f.capacity, ok = parseFloat(text)
 		return ok && f.capacity >= 0
+	case 'w', 'r':
+		us, ok := parseFloat(text)
+		if word[0] == 'w' {
+			f.wait = us
+		} else {
+			f.reset = us
+		}
+		return ok && us >= 0
 	case 'g':
 		f.ahead, err = strconv.ParseInt(text, 10, 64)
 		return err == nil && f.ahead >= 0

@@ -20,6 +20,7 @@ type Env struct {
 type State struct {
 	There bool
 	Level
+	Window
 	Revision limit.Revision
 	Numbers  Numbers
 	Rights   Rights
@@ -33,6 +34,9 @@ type bucket struct {
 	// than the asker's. begun: it was not there.
 	stepped, newer, stale, begun bool
 	dirty                        bool
+	// last is the time (µs) of the level before it was settled; added how many tokens the log has yet to take in.
+	last  int64
+	added int
 }
 
 // open settles s under its own rule and rights, then lets it go by l's rule unless it has seen a newer one. The level is
@@ -54,27 +58,42 @@ func open(s State, l *Limit, env Env) bucket {
 	return b
 }
 
-func (b *bucket) settle(now int64) { b.Level = b.slice.Refill(b.Level, now) }
+func (b *bucket) settle(now int64) {
+	if b.Numbers.Algorithm == limit.TokenBucket {
+		b.Level = b.slice.Refill(b.Level, now)
+		return
+	}
+	b.roll(now)
+}
 
 func (b *bucket) adopt(l *Limit, env Env) {
-	asked := NumbersOf(l.Rule, l.Base)
-	switch order := l.Revision.Compare(b.Revision); {
-	case !b.There:
-		b.begun, b.newer = true, true
-		b.Revision, b.Numbers = l.Revision, asked
-		b.slice = asked.Slice(b.Rights, env.Fenced)
-		b.Level = Level{b.fresh(env), env.Now}
-		b.There = true
-	case order < 0:
-		b.stale = true
-	case order > 0 || asked != b.Numbers:
-		b.newer = order > 0
+	known, asked := b.Numbers, NumbersOf(l.Rule, l.Base)
+	order := l.Revision.Compare(b.Revision)
+	if !b.There {
+		order, b.begun = 1, true
+	}
+	b.stale, b.newer = order < 0, order > 0
+	if order > 0 || order == 0 && asked != known {
 		b.Revision, b.Numbers = l.Revision, asked
 		b.slice = asked.Slice(b.Rights, env.Fenced)
 		// Time that rounding left unspent was earned at the old rate. At the new one it could be worth more.
 		b.At = env.Now
 	}
-	b.Tokens = min(b.Tokens, b.slice.Capacity)
+	windowed := b.Numbers.Algorithm != limit.TokenBucket
+	if b.begun {
+		b.There, b.Level = true, Level{b.fresh(env), env.Now}
+	}
+	if b.begun || b.Numbers.kind() != known.kind() {
+		b.Tokens = min(b.Tokens, b.slice.Capacity)
+		if windowed {
+			b.beginWindow(env.Now)
+		}
+	}
+	if windowed {
+		b.Tokens = b.room(env.Now)
+	} else {
+		b.Tokens = min(b.Tokens, b.slice.Capacity)
+	}
 }
 
 // fresh is the level of a bucket that was not there: full, unless the store lost its data less than a time to fill ago.
@@ -85,6 +104,12 @@ func (b *bucket) fresh(env Env) float64 {
 	}
 	if env.Loss > 0 && (b.Rights.Lost || b.Numbers.fill() <= float64(env.Horizon)/1000) {
 		since := float64(max(0, env.Now-env.Loss))
+		if b.Numbers.Algorithm != limit.TokenBucket {
+			if since < b.Numbers.fill()*1000 {
+				return 0
+			}
+			return b.slice.Capacity
+		}
 		return min(b.slice.Capacity, float64(since*b.slice.num)/b.slice.den)
 	}
 	if b.Rights.Lost {
@@ -102,12 +127,17 @@ func (b *bucket) settleOwed(owed int64) {
 	if owed > 0 && level < -b.slice.Capacity {
 		level = min(b.Tokens, -b.slice.Capacity)
 	}
-	b.Tokens = min(level, b.slice.Capacity)
+	level = min(level, b.slice.Capacity)
+	if b.Numbers.Algorithm == limit.TokenBucket {
+		b.Tokens = level
+	} else {
+		b.consume(b.Tokens - level)
+	}
 	b.dirty = true
 }
 
 // fits judges cost, and for a refusal tells how long it would last (µs).
-func (b *bucket) fits(cost int64) (limit.Outcome, float64) {
+func (b *bucket) fits(cost, now int64) (limit.Outcome, float64) {
 	c := float64(cost)
 	switch {
 	case cost > b.Numbers.Capacity:
@@ -117,11 +147,17 @@ func (b *bucket) fits(cost int64) (limit.Outcome, float64) {
 	case c > b.slice.Capacity+tolerance:
 		return limit.Refused, math.Inf(1)
 	}
+	if b.Numbers.Algorithm != limit.TokenBucket {
+		return limit.Refused, b.windowWait(c, now)
+	}
 	return limit.Refused, b.slice.Wait(b.Tokens, c)
 }
 
 // spare is how many tokens ahead the bucket can give beyond cost.
 func (b *bucket) spare(cost, ahead int64) float64 {
+	if b.Numbers.Algorithm != limit.TokenBucket {
+		return 0
+	}
 	return max(0, min(float64(ahead), math.Floor(b.Tokens-float64(cost)+tolerance)))
 }
 
@@ -130,7 +166,7 @@ func (b *bucket) charge(amount float64) {
 		b.note()
 		return
 	}
-	b.Tokens -= amount
+	b.consume(amount)
 	b.dirty = true
 }
 

@@ -13,16 +13,18 @@ type verdict struct {
 	outcome limit.Outcome
 	at      int
 	ahead   float64
+	// wait is how long the refusal would last, µs.
+	wait float64
 }
 
 // take charges every bucket or none. buckets[i] is limits[i]'s, opened.
-func take(buckets []bucket, limits []Limit) verdict {
-	worst, longest := verdict{}, -1.0
+func take(buckets []bucket, limits []Limit, now int64) verdict {
+	worst := verdict{wait: -1}
 	for i := range limits {
 		buckets[i].settleOwed(limits[i].Owed)
-		outcome, wait := buckets[i].fits(limits[i].Cost)
-		if outcome > worst.outcome || outcome == worst.outcome && outcome != limit.Allowed && wait > longest {
-			worst, longest = verdict{outcome: outcome, at: i}, wait
+		outcome, wait := buckets[i].fits(limits[i].Cost, now)
+		if outcome > worst.outcome || outcome == worst.outcome && outcome != limit.Allowed && wait > worst.wait {
+			worst = verdict{outcome: outcome, at: i, wait: wait}
 		}
 	}
 	if worst.outcome != limit.Allowed {
@@ -46,8 +48,14 @@ func take(buckets []bucket, limits []Limit) verdict {
 }
 
 // decision says v in the words of headers and telemetry. l is the limit it speaks of.
-func (v verdict) decision(b *bucket, l *Limit) limit.Decision {
-	d := b.slice.decision(v.outcome, b.Tokens, l.Cost)
+func (v verdict) decision(b *bucket, l *Limit, now int64) limit.Decision {
+	var d limit.Decision
+	if b.Numbers.Algorithm == limit.TokenBucket {
+		d = b.slice.decision(v.outcome, b.Tokens, l.Cost)
+	} else {
+		reset := b.windowReset(now)
+		d = b.slice.windowDecision(v.outcome, b.Tokens, min(v.wait, reset), reset)
+	}
 	d.Key, d.Rule, d.Revision, d.Ahead = l.Key, l.Rule, l.Revision, int64(v.ahead)
 	if b.stale {
 		d.Rule, d.Revision = b.Numbers.Rule(l.Rule, b.Revision), b.Revision
@@ -57,14 +65,22 @@ func (v verdict) decision(b *bucket, l *Limit) limit.Decision {
 
 // decision holds what follows from a level under a slice.
 func (s Slice) decision(outcome limit.Outcome, tokens float64, cost int64) limit.Decision {
-	d := limit.Decision{Outcome: outcome, Share: s.Share, Tokens: tokens}
+	wait, reset := s.Wait(tokens, min(float64(cost), s.Capacity)), s.Wait(tokens, s.Capacity)
+	if wait == 0 {
+		// The cost is above the slice as it stands, though not above the limit: only a change of shares helps.
+		wait = reset
+	}
+	return s.windowDecision(outcome, tokens, wait, reset)
+}
+
+// windowDecision is decision where the times (µs) do not follow from the level.
+func (s Slice) windowDecision(outcome limit.Outcome, tokens, wait, reset float64) limit.Decision {
+	d := limit.Decision{Outcome: outcome, Share: s.Share, Tokens: tokens, ResetAfter: micros(reset)}
 	d.Remaining = int64(max(0, min(math.Floor(tokens+tolerance), s.Capacity)))
-	d.ResetAfter = micros(s.Wait(tokens, s.Capacity))
 	if outcome == limit.Refused {
-		d.RetryAfter = micros(s.Wait(tokens, min(float64(cost), s.Capacity)))
-		if d.RetryAfter == 0 {
-			// The cost is above the slice as it stands, though not above the limit: only a change of shares helps.
-			d.RetryAfter = max(d.ResetAfter, time.Second)
+		d.RetryAfter = micros(wait)
+		if wait == 0 {
+			d.RetryAfter = time.Second
 		}
 	}
 	return d

@@ -53,18 +53,20 @@ func Decode(data []byte, m Message) error {
 	if len(data) > MaxMessageBytes {
 		return fmt.Errorf("decode %T: %w: %d bytes, at most %d", m, ErrTooLarge, len(data), MaxMessageBytes)
 	}
-	// The version first: a later one may have given the other fields another shape.
-	var v struct {
-		Version int `json:"v"`
+	malformed := json.Unmarshal(data, m)
+	version := m.header().Version
+	if malformed != nil { // perhaps a later version, which gives the fields another shape
+		v := struct {
+			Version int `json:"v"`
+		}{Version}
+		_ = json.Unmarshal(data, &v)
+		version = v.Version
 	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		return fmt.Errorf("decode %T: %w: %w", m, ErrMalformed, err)
+	if version != Version {
+		return fmt.Errorf("decode %T: %w: %d, this code reads %d", m, ErrVersion, version, Version)
 	}
-	if v.Version != Version {
-		return fmt.Errorf("decode %T: %w: %d, this code reads %d", m, ErrVersion, v.Version, Version)
-	}
-	if err := json.Unmarshal(data, m); err != nil {
-		return fmt.Errorf("decode %T: %w: %w", m, ErrMalformed, err)
+	if malformed != nil {
+		return fmt.Errorf("decode %T: %w: %w", m, ErrMalformed, malformed)
 	}
 	if err := errors.Join(m.header().check(), m.check()); err != nil {
 		if errors.Is(err, ErrTooLarge) {

@@ -2,7 +2,6 @@ package advise
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,9 +22,6 @@ import (
 
 // Sender is the region name in the header of advice: the control plane is none.
 const Sender = "control"
-
-// perMessage bounds the moves of one message, well under NATS's 1 MiB whatever the names and reasons.
-const perMessage = 400
 
 // Options of an Adviser.
 type Options struct {
@@ -141,10 +137,12 @@ func (a *Adviser) repeat() error {
 func (a *Adviser) publish() error {
 	var errs []error
 	for region, moves := range a.open {
-		parts := (len(moves) + perMessage - 1) / perMessage
-		for part := range parts {
-			end := min(len(moves), (part+1)*perMessage)
-			errs = append(errs, a.publishPart(region, moves[part*perMessage:end], part+1, parts))
+		if len(moves) == 0 {
+			continue
+		}
+		chunks := wire.Chunks(moves)
+		for i, chunk := range chunks {
+			errs = append(errs, a.publishPart(region, chunk, i+1, len(chunks)))
 		}
 	}
 	return errors.Join(errs...)
@@ -152,15 +150,15 @@ func (a *Adviser) publish() error {
 
 func (a *Adviser) publishPart(region string, moves []wire.Move, part, parts int) error {
 	a.sequence[region]++
-	data, err := json.Marshal(wire.Advice{
+	data, err := wire.Encode(&wire.Advice{
 		Header: wire.Header{
-			Version: wire.Version, Region: Sender, Instance: a.options.Instance, Started: a.options.Started,
+			Region: Sender, Instance: a.options.Instance, Started: a.options.Started,
 			Sequence: a.sequence[region], Part: part, Parts: parts,
 		},
 		Term: a.cycle.Term, Cycle: a.cycle.Number, Moves: moves,
 	})
 	if err != nil {
-		return fmt.Errorf("encode advice to %s: %w", region, err)
+		return err
 	}
 	if err := a.options.Conn.PublishMsg(&nats.Msg{Subject: wire.SubjectAdvice(region), Data: data, Header: a.headers}); err != nil {
 		return fmt.Errorf("publish advice to %s: %w", region, err)

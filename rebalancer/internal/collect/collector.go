@@ -103,8 +103,8 @@ func (c *Collector) onHeartbeat(m *nats.Msg) {
 
 // decode reads a message and checks that it came on its own region's subject: NATS permissions let a region publish only
 // there, so this is what its name is worth.
-func (c *Collector) decode(m *nats.Msg, into any, h *wire.Header) bool {
-	if err := decode(m.Data, into, h); err != nil {
+func (c *Collector) decode(m *nats.Msg, into wire.Message, h *wire.Header) bool {
+	if err := wire.Decode(m.Data, into); err != nil {
 		c.metrics.drop(dropMalformed, 1)
 		c.options.Logger.Debug("report dropped", "subject", m.Subject, "error", err)
 		return false

@@ -89,7 +89,7 @@ func (h *Heart) beat(ctx context.Context, draining bool) {
 	h.sequence++
 	b := wire.Heartbeat{Header: h.who.header(), Rules: v.Rules, Stale: v.Stale, Degraded: v.Degraded, Draining: draining}
 	b.Sequence = h.sequence
-	data, err := encode(b)
+	data, err := wire.Encode(&b)
 	if err == nil {
 		err = h.conn.Publish(wire.SubjectHeartbeat(h.who.Region), data)
 	}
@@ -100,7 +100,7 @@ func (h *Heart) beat(ctx context.Context, draining bool) {
 
 func (h *Heart) hear(m *nats.Msg) {
 	var b wire.Heartbeat
-	if err := decode(m.Data, &b); err != nil || b.Region != h.who.Region || limit.ValidateName("instance", b.Instance) != nil {
+	if err := wire.Decode(m.Data, &b); err != nil || b.Region != h.who.Region {
 		return // counted where it matters: by the collector, who hears the same
 	}
 	h.members.Hear(h.age(), &b)

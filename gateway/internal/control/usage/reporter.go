@@ -13,9 +13,6 @@ import (
 	"partidor.dev/partidor/shared/wire"
 )
 
-// keysPerChunk bounds one message: with the longest names a key takes about 230 bytes, so a chunk stays below 256 KiB.
-const keysPerChunk = 1000
-
 // Publisher sends one message, fire and forget. Connected tells whether anybody would hear it now.
 type Publisher interface {
 	Publish(subject string, data []byte) error
@@ -30,7 +27,7 @@ type Identity struct {
 }
 
 func (i Identity) header() wire.Header {
-	return wire.Header{Version: wire.Version, Region: i.Region, Instance: i.Instance, Started: i.Started.UnixMilli()}
+	return wire.Header{Region: i.Region, Instance: i.Instance, Started: i.Started.UnixMilli()}
 }
 
 // Reporter publishes a table every interval.
@@ -109,15 +106,14 @@ func (r *Reporter) report(ctx context.Context) {
 }
 
 func (r *Reporter) send(age time.Duration, keys []wire.KeyUsage) error {
-	parts := max(1, (len(keys)+keysPerChunk-1)/keysPerChunk)
-	for part := range parts {
+	chunks := wire.Chunks(keys)
+	for part, chunk := range chunks {
 		r.sequence++
-		u := wire.Usage{Header: r.who.header(), ElapsedMillis: age.Milliseconds(), Dropped: r.table.Dropped()}
-		u.Sequence, u.Part, u.Parts = r.sequence, part+1, parts
-		u.Keys = keys[part*keysPerChunk : min(len(keys), (part+1)*keysPerChunk)]
-		data, err := encode(u)
+		u := wire.Usage{Header: r.who.header(), ElapsedMillis: age.Milliseconds(), Keys: chunk, Dropped: r.table.Dropped()}
+		u.Sequence, u.Part, u.Parts = r.sequence, part+1, len(chunks)
+		data, err := wire.Encode(&u)
 		if err != nil {
-			return fmt.Errorf("encode usage: %w", err)
+			return err
 		}
 		if err := r.conn.Publish(wire.SubjectUsage(r.who.Region), data); err != nil {
 			return fmt.Errorf("publish usage: %w", err)

@@ -17,7 +17,12 @@ func Load(path string, checks ...Check) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	doc, err := config.Parse(path, data)
+	return Parse(path, data, checks...)
+}
+
+// Parse is Load for text that is at hand already; name stands for the file in errors.
+func Parse(name string, data []byte, checks ...Check) (*Config, error) {
+	doc, err := config.Parse(name, data)
 	if err != nil {
 		return nil, err
 	}

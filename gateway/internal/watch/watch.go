@@ -1,4 +1,5 @@
-package rules
+// Package watch tells when a file may have changed.
+package watch
 
 import (
 	"context"
@@ -13,9 +14,9 @@ import (
 // settle is how long a file must have been quiet before it is read: an editor writes in several steps.
 const settle = 50 * time.Millisecond
 
-// WatchFile calls look after path may have changed, until ctx ends. It watches the directory, not the file: editors and
+// File calls look once at the beginning and after path may have changed, until ctx ends. It watches the directory, not the file: editors and
 // configuration managers put a new file in the old one's place, and Kubernetes swaps a symbolic link beside it.
-func WatchFile(ctx context.Context, path string, look func(), logger *slog.Logger) error {
+func File(ctx context.Context, path string, look func(), logger *slog.Logger) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", path, err)
@@ -41,7 +42,7 @@ func WatchFile(ctx context.Context, path string, look func(), logger *slog.Logge
 			if !ok {
 				return nil
 			}
-			logger.WarnContext(ctx, "rules file: watch disturbed, the poll goes on", "file", path, "error", err)
+			logger.WarnContext(ctx, "watch disturbed, changes may have been missed", "file", path, "error", err)
 			look()
 		case <-quiet.C:
 			look()

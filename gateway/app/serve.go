@@ -1,0 +1,102 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"partidor.dev/partidor/gateway/internal/certs"
+	"partidor.dev/partidor/gateway/internal/hot"
+	"partidor.dev/partidor/gateway/internal/hot/identify"
+)
+
+func (g *gateway) buildHandler(context.Context) (err error) {
+	g.handler, err = hot.New(hot.Options{
+		Config: g.config, Admitter: g.admitter,
+		Tenants: func() identify.Tenants { return g.holder.Load() },
+		Ready:   func() bool { return len(g.holder.Load().Regions()) > 0 },
+		Logger:  g.logger, Tracer: g.tracer, Meter: g.meter,
+	})
+	if err != nil {
+		return err
+	}
+	g.onClose(g.handler.Close)
+	return nil
+}
+
+// server is the data port's. Request contexts do not end with the gateway's own: requests in flight may finish.
+func (g *gateway) server(l net.Listener) (*http.Server, net.Listener, error) {
+	c := &g.config.Server
+	s := &http.Server{
+		Handler:           g.handler,
+		ReadHeaderTimeout: c.ReadHeaderTimeout,
+		IdleTimeout:       c.IdleTimeout,
+		MaxHeaderBytes:    c.MaxHeaderBytes,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: c.MaxConcurrentStreams},
+		Protocols:         new(http.Protocols),
+		ErrorLog:          slog.NewLogLogger(g.logger.Handler(), slog.LevelDebug), // what clients do wrong is no news
+	}
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetHTTP2(true)
+	s.Protocols.SetUnencryptedHTTP2(c.H2C)
+	secure, err := certs.Server(g.config.TLS, g.logger)
+	if err != nil {
+		return nil, nil, fmt.Errorf("tls: %w", err)
+	}
+	if secure != nil {
+		s.TLSConfig = secure
+		l = tls.NewListener(l, secure)
+	}
+	return s, l, nil
+}
+
+// serve answers requests until ctx ends or the listener fails, then drains.
+func (g *gateway) serve(ctx context.Context) error {
+	s, l, err := g.server(g.data)
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(l) }()
+	g.serving.Store(true)
+	g.logger.InfoContext(ctx, "serving", "listen", g.data.Addr().String(), "admin", g.admin.Addr().String(),
+		"source", g.loader.Status().Source, "revision", g.loader.Status().Revision)
+	if g.options.Serving != nil {
+		g.options.Serving(g.data.Addr(), g.admin.Addr())
+	}
+	select {
+	case err := <-failed:
+		return fmt.Errorf("data port: %w", err)
+	case <-ctx.Done():
+	}
+	err = g.drain(context.WithoutCancel(ctx), s)
+	<-failed
+	return err
+}
+
+// drain stops being ready, lets balancers notice, stops accepting and waits for the requests in flight.
+func (g *gateway) drain(ctx context.Context, s *http.Server) error {
+	c := &g.config.Server
+	g.logger.InfoContext(ctx, "draining", "delay", c.DrainDelay, "timeout", c.DrainTimeout)
+	g.draining.Store(true)
+	g.heart.stop(stopWithin)
+	s.SetKeepAlivesEnabled(false)
+	time.Sleep(c.DrainDelay)
+	within, cancel := context.WithTimeout(ctx, c.DrainTimeout)
+	defer cancel()
+	err := s.Shutdown(within)
+	if errors.Is(err, context.DeadlineExceeded) {
+		g.logger.WarnContext(ctx, "requests were still in flight after the drain timeout and are cut", "timeout", c.DrainTimeout)
+		_ = s.Close()
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("stop data port: %w", err)
+	}
+	return nil
+}

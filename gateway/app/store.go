@@ -1,0 +1,109 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"partidor.dev/partidor/gateway/internal/config"
+	"partidor.dev/partidor/gateway/internal/control/usage"
+	"partidor.dev/partidor/gateway/internal/hot/admit"
+	"partidor.dev/partidor/shared/bucket"
+	"partidor.dev/partidor/shared/bucket/redisconn"
+	sharedconfig "partidor.dev/partidor/shared/config"
+	"partidor.dev/partidor/shared/fallback"
+)
+
+// buildStore makes the store of buckets. It connects when it is first asked: a gateway starts without its Redis.
+func (g *gateway) buildStore(context.Context) error {
+	if g.config.Store == config.StoreMemory {
+		g.store = bucket.NewMemory(time.Now)
+		return nil
+	}
+	r := &g.config.Redis
+	o := redisconn.Options{
+		Addrs: r.Addresses, Master: r.Master, Cluster: r.Cluster, DB: r.DB,
+		Username: r.Username, PasswordFile: r.PasswordFile,
+		TLS: r.TLS.Enabled, CAFile: r.TLS.CAFile, CertFile: r.TLS.CertFile, KeyFile: r.TLS.KeyFile, TLSServer: r.TLS.ServerName,
+		PoolSize: r.PoolSize, DialTimeout: r.DialTimeout, Name: "partidor-gateway-" + g.config.Instance,
+	}
+	var err error
+	if r.PasswordEnv != "" {
+		if o.Password, err = sharedconfig.Secret("redis.password", "", r.PasswordEnv); err != nil {
+			return err
+		}
+	}
+	if g.redis, err = redisconn.New(o); err != nil {
+		return err
+	}
+	g.onClose(func() { _ = g.redis.Close() })
+	d := &g.config.Decision
+	store := bucket.NewRedis(bucket.Options{
+		Client: g.redis, Workers: d.Batch.Workers, BatchSize: d.Batch.Size, LossHorizon: d.LossHorizon, Found: g.found,
+	})
+	g.onClose(store.Close)
+	g.store = store
+	return nil
+}
+
+// found notes what the store found broken.
+func (g *gateway) found(f bucket.Finding) {
+	g.logger.Warn("bucket was unreadable", "finding", fmt.Sprintf("%+v", f))
+}
+
+func (g *gateway) buildAdmitter(ctx context.Context) (err error) {
+	d, f := &g.config.Decision, &g.config.Fallback
+	g.admitter, err = admit.New(time.Now(), admit.Options{
+		Rules: g.holder, Store: g.store, Counter: g.counter(),
+		Deadline:  d.Deadline,
+		Instances: g.members.Live,
+		Strict:    f.Mode == config.FallbackStrict, MaxBuckets: f.MaxBuckets,
+		Breaker: fallback.BreakerOptions{
+			FailureRate: f.Breaker.FailureRate, MinCalls: f.Breaker.MinCalls, Window: f.Breaker.Window,
+			Slow: f.Breaker.Slow, Delay: f.Breaker.Delay, MaxDelay: f.Breaker.MaxDelay,
+		},
+		Prefetch:    admit.Prefetch{Disabled: d.Prefetch.Disabled, MaxTokens: d.Prefetch.MaxTokens, Horizon: d.Prefetch.Horizon},
+		DeniedCache: d.DeniedCache,
+		Logger:      g.logger, Tracer: g.tracer, Meter: g.meter,
+	})
+	if err != nil {
+		return err
+	}
+	g.background.start(ctx, "admit", g.admitter.Run)
+	return nil
+}
+
+// counter is where decisions are counted; nowhere if nobody hears of them.
+func (g *gateway) counter() admit.Counter {
+	if g.table == nil {
+		return nil
+	}
+	return g.table
+}
+
+// buildUsage reports over NATS, and hears who else lives.
+func (g *gateway) buildUsage(ctx context.Context) error {
+	u := &g.config.Usage
+	g.members = usage.NewMembers(g.config.Instance, usage.Period(u.Heartbeat), g.config.Fallback.Instances)
+	if g.nats == nil {
+		return nil
+	}
+	who := usage.Identity{Region: g.config.Region, Instance: g.config.Instance, Started: g.started}
+	g.table = usage.NewTable(u.MaxKeys)
+	reporter, err := usage.NewReporter(g.table, g.nats, who, u.Interval, g.logger, g.meter)
+	if err != nil {
+		return err
+	}
+	heart, err := usage.NewHeart(g.nats, who, u.Heartbeat, g.members, g.vitals, g.logger, g.meter)
+	if err != nil {
+		return err
+	}
+	g.background.start(ctx, "usage reports", reporter.Run)
+	g.heart.start(ctx, "heartbeats", heart.Run)
+	return nil
+}
+
+func (g *gateway) vitals() usage.Vitals {
+	s := g.loader.Status()
+	return usage.Vitals{Rules: s.Revision, Stale: s.Stale, Degraded: g.serving.Load() && g.admitter.Degraded()}
+}

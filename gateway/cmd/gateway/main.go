@@ -1,0 +1,52 @@
+// Command gateway is the reverse proxy of one region: it names the tenant and the route of a request, takes a token from
+// that key's bucket and forwards, or answers 429.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"partidor.dev/partidor/gateway/app"
+)
+
+// version is set by the linker.
+var version = ""
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	file := flag.String("config", "", "configuration `file` (YAML)")
+	check := flag.Bool("check-config", false, "judge the configuration and end")
+	show := flag.Bool("version", false, "print the version and end")
+	flag.Parse()
+	if *show {
+		_ = json.NewEncoder(os.Stdout).Encode(app.BuildOf(version))
+		return 0
+	}
+	if *file == "" || flag.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "usage: gateway -config FILE [-check-config]")
+		return 2
+	}
+	o := app.Options{ConfigFile: *file, Version: version}
+	if *check {
+		if err := app.Check(o); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		fmt.Println(*file + ": valid")
+		return 0
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if err := app.Run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}

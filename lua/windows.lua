@@ -114,6 +114,7 @@ local function window_wait(b, cost, env)
     end
     return left + math.max(0, math.ceil(length - math.max(0, budget) * length / b.used))
   end
+  if b.clear then return length end
   local surplus = math.ceil(b.used - budget - TOLERANCE)
   local found = redis.call('ZRANGEBYSCORE', log_key(b), string.format('(%.0f', env.now - length), '+inf', 'WITHSCORES',
     'LIMIT', surplus - 1, 1)

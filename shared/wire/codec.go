@@ -124,7 +124,7 @@ func (m *Transfer) check() error {
 		return errors.New("negative incarnation")
 	}
 	return errors.Join(limit.ValidateName("to", m.To), checkList(m.Rows, func(r *Row) error {
-		return errors.Join(checkKey(r.Tenant, r.Route), checkShares(r.Base), checkCounters(r.Epoch, int64(r.Share), r.Ride, r.Loan))
+		return errors.Join(checkKey(r.Tenant, r.Route), checkShares(r.Base), checkAmounts(r.Spare), checkCounters(r.Epoch, int64(r.Share), r.Ride, r.Loan))
 	}))
 }
 
@@ -133,7 +133,7 @@ func (m *Ack) check() error {
 		return errors.New("negative incarnation")
 	}
 	return errors.Join(limit.ValidateName("to", m.To), checkList(m.Rows, func(r *AckRow) error {
-		return errors.Join(checkKey(r.Tenant, r.Route), checkCounters(r.Epoch, int64(r.Share), r.Ride, r.Loan, r.Refused))
+		return errors.Join(checkKey(r.Tenant, r.Route), checkAmounts(r.Spare), checkCounters(r.Epoch, int64(r.Share), r.Ride, r.Loan, r.Refused))
 	}))
 }
 

@@ -35,9 +35,10 @@ var samples = map[string]wire.Message{
 		Moves: []wire.Move{{Tenant: "shop-a", Route: "create-order", To: "us", From: 700_000, Target: 600_000, Amount: 100_000, Floor: 35_000, Reason: "demand"}}},
 	"changed": &wire.Changed{Header: header(0), Revision: limit.Revision{Epoch: 1, Number: 43}},
 	"transfer": &wire.Transfer{Header: header(1), To: "us", ReceiverIncarnation: 2,
-		Rows: []wire.Row{{Tenant: "shop-a", Route: "create-order", Epoch: 1, Share: 1_100_000, Ride: 1500, Loan: 3, Base: 700_000}}},
+		Rows: []wire.Row{{Tenant: "shop-a", Route: "create-order", Epoch: 1, Share: 1_100_000, Ride: 1500, Loan: 3, Base: 700_000, Spare: 12.5}}},
 	"ack": &wire.Ack{Header: header(2), To: "us", ReceiverIncarnation: 1,
-		Rows: []wire.AckRow{{Tenant: "shop-a", Route: "create-order", Epoch: 1, Share: 1_100_000, Ride: 1500, Loan: 3, Refused: 1}}},
+		Rows: []wire.AckRow{{Tenant: "shop-a", Route: "create-order", Epoch: 1, Share: 1_100_000, Ride: 1500, Loan: 3, Refused: 1, Spare: 2.25}}},
+	"ask": &wire.Ask{Header: header(0), To: "us", Keys: []wire.AskKey{{Tenant: "shop-a", Route: "create-order", Need: 12.5, Flow: 3, Rate: 40, Fill: 7, Urgent: true, LifeMillis: 750, Spare: 0.5}}},
 }
 
 func fresh(m wire.Message) wire.Message {

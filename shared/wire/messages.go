@@ -112,6 +112,8 @@ type Row struct {
 	Loan int64 `json:"loan,omitempty"`
 	// Base is the sender's base share of the key, recorded when the key first moved.
 	Base limit.Share `json:"b"`
+	// Spare is tokens the sender could lend now.
+	Spare float64 `json:"k,omitempty"`
 }
 
 // Ack answers Transfer after the rows were applied: settled, not kept.
@@ -131,4 +133,5 @@ type AckRow struct {
 	Ride    int64       `json:"ride,omitempty"`
 	Loan    int64       `json:"loan,omitempty"`
 	Refused int64       `json:"refused,omitempty"`
+	Spare   float64     `json:"k,omitempty"`
 }

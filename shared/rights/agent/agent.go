@@ -81,14 +81,14 @@ func (a *Agent) lends(k *key) bool {
 	return k.numbers.Algorithm == limit.TokenBucket && k.numbers.Shards <= 1
 }
 
-// Observe takes in what the instances of the region saw of a key since the last time: tokens offered (admitted and refused)
-// and tokens refused.
-func (a *Agent) Observe(now time.Time, id limit.Key, offered, refused float64) {
+// Observe takes in what the instances of the region see of a key: the rate offered (admitted and refused) in tokens per
+// second, and the tokens refused since the last time.
+func (a *Agent) Observe(now time.Time, id limit.Key, rate, refused float64) {
 	k := a.key(now, id)
 	if k == nil {
 		return
 	}
-	k.demand.observe(now, offered, refused)
+	k.demand.observe(now, rate, refused)
 	if refused > 0 {
 		a.look(now, k)
 	}

@@ -8,7 +8,7 @@ import (
 // demand estimates what a region is offered of one key, in tokens per second.
 type demand struct {
 	at time.Time
-	// now is the rate since the last observation, fast and slow follow it with time constants of 0.45 and 1.5 s, usual with
+	// now is the rate of the last observation, fast and slow follow it with time constants of 0.45 and 1.5 s, usual with
 	// 15 s; peak holds the highest of fast for half a minute or so, high for a few minutes.
 	now, fast, slow, usual, peak, high float64
 	// refused tokens not yet asked for elsewhere.
@@ -23,19 +23,18 @@ const (
 	highTime  = 150 * time.Second
 )
 
-// observe takes in what was offered and refused since the last time.
-func (d *demand) observe(now time.Time, offered, refused float64) {
+// observe takes in the rate offered since the last time, in tokens per second, and the tokens refused.
+func (d *demand) observe(now time.Time, rate, refused float64) {
 	elapsed := now.Sub(d.at)
-	if d.at.IsZero() || elapsed <= 0 {
-		// The first observation tells a level, not yet a rate.
-		if d.at.IsZero() {
-			d.at = now
-		}
-		d.refused += refused
+	d.refused += refused
+	if d.at.IsZero() {
+		d.at, d.now, d.fast, d.slow, d.usual, d.peak, d.high = now, rate, rate, rate, rate, rate, rate
 		return
 	}
-	d.at = now
-	d.now = offered / elapsed.Seconds()
+	if elapsed <= 0 {
+		return
+	}
+	d.at, d.now = now, rate
 	follow(&d.fast, d.now, elapsed, fastTime)
 	follow(&d.slow, d.now, elapsed, slowTime)
 	follow(&d.usual, d.now, elapsed, usualTime)
@@ -44,7 +43,6 @@ func (d *demand) observe(now time.Time, offered, refused float64) {
 	if d.peak < 1e-4 {
 		d.peak = 0
 	}
-	d.refused += refused
 }
 
 func follow(v *float64, x float64, elapsed, constant time.Duration) {

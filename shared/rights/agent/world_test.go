@@ -83,7 +83,7 @@ func (w *world) run(d time.Duration, rate func(region int, at time.Duration) flo
 		w.arrive(func(i int) float64 { return rate(i, w.now.Sub(begin)) })
 		for i, a := range w.agents {
 			if (n+int64(i)*2)%5 == 0 {
-				a.Observe(w.now, testKey, w.offered[i], w.refused[i])
+				a.Observe(w.now, testKey, w.offered[i]/(5*step.Seconds()), w.refused[i])
 				w.offered[i], w.refused[i] = 0, 0
 			}
 			a.Tick(w.now)

@@ -2,8 +2,9 @@ package telemetry
 
 import (
 	"context"
+	"maps"
+	"slices"
 
-	"github.com/nats-io/nats.go"
 	"go.opentelemetry.io/otel/propagation"
 )
 
@@ -13,34 +14,34 @@ func Propagator() propagation.TextMapPropagator { return propagator }
 var propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 
 // Inject writes the trace that ctx is in into the headers of a NATS message and returns them; a nil header is made where
-// there is something to write.
-func Inject(ctx context.Context, h nats.Header) nats.Header {
-	c := natsCarrier{h}
+// there is something to write. A nats.Header is given and taken as it is; its type is not named here because the request
+// path, which imports this package too, must not depend on NATS.
+func Inject(ctx context.Context, h map[string][]string) map[string][]string {
+	c := carrier{h}
 	propagator.Inject(ctx, &c)
 	return c.header
 }
 
 // Extract returns ctx inside the trace that the headers of a NATS message speak of, if any.
-func Extract(ctx context.Context, h nats.Header) context.Context {
-	return propagator.Extract(ctx, &natsCarrier{h})
+func Extract(ctx context.Context, h map[string][]string) context.Context {
+	return propagator.Extract(ctx, &carrier{h})
 }
 
-// natsCarrier is a propagation.TextMapCarrier over NATS headers, whose names keep their case.
-type natsCarrier struct{ header nats.Header }
+// carrier is a propagation.TextMapCarrier over headers whose names keep their case, as those of NATS do.
+type carrier struct{ header map[string][]string }
 
-func (c *natsCarrier) Get(key string) string { return c.header.Get(key) }
+func (c *carrier) Get(key string) string {
+	if v := c.header[key]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
 
-func (c *natsCarrier) Set(key, value string) {
+func (c *carrier) Set(key, value string) {
 	if c.header == nil {
-		c.header = nats.Header{}
+		c.header = map[string][]string{}
 	}
-	c.header.Set(key, value)
+	c.header[key] = []string{value}
 }
 
-func (c *natsCarrier) Keys() []string {
-	keys := make([]string, 0, len(c.header))
-	for k := range c.header {
-		keys = append(keys, k)
-	}
-	return keys
-}
+func (c *carrier) Keys() []string { return slices.Collect(maps.Keys(c.header)) }

@@ -36,6 +36,7 @@ var constraintFields = map[string]string{
 	"rule_on_error": "on_error", "rule_prefetch": "prefetch", "rule_shards": "shards", "rule_shards_of_tenant": "shards",
 	"tenant_id_name": "id", "tenant_plan_name": "plan", "api_key_tenant": "tenant", "api_key_hash_sha256": "sha256",
 	"region_name": "name", "region_base_share": "base", "region_base_sum": "base", "region_published_sum": "base",
+	"region_published_share": "base", "split_base_share": "split", "split_observed_share": "split",
 	"region_floor_share": "floor", "region_state": "state", "split_target_share": "split", "split_target_sum": "split",
 	"split_pinned_share": "pin", "split_key": "tenant", "split_base_kept": "split", "parameter_name": "name",
 }

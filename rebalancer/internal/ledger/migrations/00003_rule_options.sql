@@ -27,7 +27,7 @@ ALTER TABLE rate_limit_rule
     ADD CONSTRAINT rule_route_id CHECK (route_id IN ('*', '@tenant') OR (octet_length(route_id) BETWEEN 1 AND 64 AND left(route_id, 1) <> '@')),
     ADD CONSTRAINT rule_capacity_max CHECK (capacity <= 9007199254740991),
     ADD CONSTRAINT rule_refill_period CHECK (refill_period_seconds BETWEEN 1 AND 315576000),
-    ADD CONSTRAINT rule_refill_max CHECK (refill_per_second <= 1000000000::bigint * refill_period_seconds),
+    ADD CONSTRAINT rule_refill_max CHECK (refill_per_second <= 1000000000::bigint * greatest(refill_period_seconds, 1)),
     ADD CONSTRAINT rule_refill_required CHECK (refill_per_second IS NOT NULL OR algorithm <> 'token_bucket'),
     ADD CONSTRAINT rule_algorithm CHECK (algorithm IN ('token_bucket', 'fixed_window', 'sliding_window_log', 'sliding_window_counter')),
     ADD CONSTRAINT rule_window CHECK (

@@ -161,6 +161,9 @@ func (b *Breaker) fail(now time.Time) {
 	b.follow(now)
 }
 
+// Calm tells that nothing is wrong as far as is known: the breaker is closed and the last call went well.
+func (b *Breaker) Calm() bool { return b.State() == Closed && !b.failing.Load() }
+
 // State is where the breaker stands.
 func (b *Breaker) State() State { return State(b.state.Load()) }
 

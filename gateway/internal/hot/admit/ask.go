@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"partidor.dev/partidor/shared/bucket"
+	"partidor.dev/partidor/shared/fallback"
 	"partidor.dev/partidor/shared/limit"
 )
 
@@ -16,48 +17,81 @@ func (a *Admitter) ask(ctx context.Context, now time.Time, c *call) limit.Decisi
 	if !ok {
 		return a.fallback(now, c)
 	}
-	a.present(now, c)
 	life := a.memory.life.Load()
+	if a.present(now, c) && !a.breaker.Calm() {
+		// A debt is sent once, and lost if no answer comes: first see that there is somebody who answers.
+		if took, err := a.probe(ctx, c); err != nil {
+			a.restore(c)
+			return a.failed(now, c, permit, took, err)
+		}
+	}
 	d, took, err := a.take(ctx, c, c.limits)
+	if err != nil {
+		if bucket.Untouched(err) {
+			a.restore(c)
+		} else {
+			a.unsettled(c)
+		}
+		return a.failed(now, c, permit, took, err)
+	}
+	end := now.Add(took)
+	a.breaker.Done(end, permit, took, nil)
+	a.metrics.asked(took)
+	a.learn(end, c, &d, life)
+	return d
+}
+
+// failed is the end of a call that brought no decision.
+func (a *Admitter) failed(now time.Time, c *call, permit fallback.Permit, took time.Duration, err error) limit.Decision {
 	end := now.Add(took)
 	a.breaker.Done(end, permit, took, err)
-	if err != nil {
-		a.metrics.failed(took)
-		a.unsettled(c)
-		return a.fallback(end, c)
-	}
-	a.metrics.asked(took)
-	at := a.since(end)
-	a.local.Observe(end, c.limits, &d, a.terms(c))
-	if i := c.limitOf(&d); i >= 0 {
+	a.metrics.failed(took)
+	return a.fallback(end, c)
+}
+
+// learn keeps what Redis has said: for the fallback, as a refusal, as tokens on hand.
+func (a *Admitter) learn(now time.Time, c *call, d *limit.Decision, life uint64) {
+	a.local.Observe(now, c.limits, d, a.terms(c))
+	at := a.since(now)
+	if i := c.limitOf(d); i >= 0 {
 		if d.Outcome == limit.Refused {
-			a.memory.deny(c, i, &d, at)
+			a.memory.deny(c, i, d, at)
 		} else if c.hot[i] != nil && d.Outcome == limit.Allowed {
 			c.hot[i].denial.Store(nil)
 		}
 	}
-	if c.ahead {
-		for i := range c.limits {
-			if c.hot[i] != nil {
-				c.hot[i].landed(c, i, &d, at, life)
-			}
-		}
-		d.Remaining += d.Ahead
+	if !c.ahead {
+		return
 	}
-	return d
+	for i := range c.limits {
+		if c.hot[i] != nil {
+			c.hot[i].landed(c, i, d, at, life)
+		}
+	}
+	d.Remaining += d.Ahead
 }
 
-// present adds to the limits what this instance owes of them and the tokens it took ahead under rules now outdated.
-func (a *Admitter) present(now time.Time, c *call) {
+// present adds to the limits what this instance owes of them and the tokens it took ahead under rules now outdated. It
+// tells whether there is a debt.
+func (a *Admitter) present(now time.Time, c *call) (debt bool) {
 	for i := range c.limits {
 		lim := &c.limits[i]
 		lim.Owed = a.local.Claim(now, lim.Key)
+		debt = debt || lim.Owed > 0
 		if c.hot[i] == nil {
 			continue
 		}
 		if b := c.hot[i].batch.Load(); b != nil && lim.Revision.Newer(b.revision) && b.life == a.memory.life.Load() {
 			lim.Owed -= b.left.Swap(0)
 		}
+	}
+	return debt
+}
+
+// restore keeps the debts of a call that Redis has not seen.
+func (a *Admitter) restore(c *call) {
+	for i := range c.limits {
+		a.local.Restore(c.limits[i].Key, c.limits[i].Owed)
 	}
 }
 
@@ -70,6 +104,16 @@ func (a *Admitter) unsettled(c *call) {
 	}
 }
 
+// probe asks for nothing, only to see that Redis decides.
+func (a *Admitter) probe(ctx context.Context, c *call) (time.Duration, error) {
+	nothing := append(c.localRoom[:0], c.limits...)
+	for i := range nothing {
+		nothing[i].Cost, nothing[i].Owed, nothing[i].Ahead = 0, 0, 0
+	}
+	_, took, err := a.take(ctx, c, nothing)
+	return took, err
+}
+
 // take makes the call. It outlives the client, but not the deadline; the time it took is measured by the process's clock,
 // as sockets are.
 func (a *Admitter) take(ctx context.Context, c *call, limits []bucket.Limit) (limit.Decision, time.Duration, error) {
@@ -79,12 +123,15 @@ func (a *Admitter) take(ctx context.Context, c *call, limits []bucket.Limit) (li
 		defer span.End()
 	}
 	began := time.Now()
+	if c.spend == nil {
+		c.spend = new(spend)
+	}
 	c.spend.begin(ctx, began.Add(a.opts.Deadline), a.opts.Deadline)
-	d, err := a.store.Take(&c.spend, limits)
+	d, err := a.store.Take(c.spend, limits)
 	took := time.Since(began)
 	if intact := c.spend.end(); !intact || err != nil {
-		// Whoever carries the call may still hold its context and limits: this room is not used again.
-		c.intact = false
+		// Whoever carries the call may still hold its context and limits: they are not used for another request.
+		c.intact, c.spend = false, nil
 	}
 	if err != nil {
 		spanFailed(ctx, err)

@@ -23,7 +23,7 @@ type call struct {
 	// intact is false once somebody else may still be using this room.
 	intact bool
 
-	spend      spend
+	spend      *spend // nil before the first call to the store
 	limitRoom  [mostLimits]bucket.Limit
 	shadowRoom [mostLimits]bucket.Limit
 	localRoom  [mostLimits]bucket.Limit

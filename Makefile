@@ -1,0 +1,110 @@
+# Every target works from a fresh clone. `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO       ?= go
+CACHE    := .cache
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
+LDFLAGS  := -s -w -X main.version=$(VERSION)
+MODULES  := . shared gateway rebalancer deploy
+
+# The linter is built by this toolchain, so that it can read this code, and kept in .cache.
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI         := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)
+
+FUZZTIME   ?= 10s
+DEMO_FLAGS ?=
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+.PHONY: deps
+deps: ## install the servers that tests start: Redis and PostgreSQL
+	@.ci/deps
+
+.PHONY: build
+build: ## build the programs into bin/
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./gateway/cmd/... ./rebalancer/cmd/...
+
+.PHONY: demo
+demo: ## two regions share limits in this terminal; DEMO_FLAGS="-for 30s -json" for a short run with a summary
+	@$(GO) run ./deploy/demo $(DEMO_FLAGS)
+
+.PHONY: test
+test: ## all tests, with the race detector, in random order
+	$(GO) test -race -shuffle=on -timeout 10m work
+
+.PHONY: e2e
+e2e: ## real processes: 2 regions x 2 gateways, 2 Redis, PostgreSQL, NATS
+	$(GO) test -count=1 -v -timeout 10m ./deploy/e2e/...
+
+.PHONY: bench
+bench: ## the limiter against its peers on one Redis, in one run
+	$(GO) run ./deploy/bench
+
+.PHONY: simulate
+simulate: ## the shipped policy in virtual time, against one ideal bucket and a static split
+	$(GO) run ./rebalancer/cmd/rebalancer simulate
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME
+	@for dir in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
+	  for target in $$(grep -rhoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go | awk '{print $$2}'); do \
+	    echo "== $$dir $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$dir; \
+	  done; \
+	done
+
+# check is what continuous integration runs. The linter is built while the rest is checked; the tests come last, so that
+# their lines end the output.
+.PHONY: check
+check: ## everything continuous integration checks
+	@$(MAKE) --no-print-directory $(GOLANGCI) > $(CACHE)/linter.log 2>&1 & linter=$$!; \
+	$(MAKE) --no-print-directory fmt-check tidy-check vet smoke && \
+	{ wait $$linter || { cat $(CACHE)/linter.log; exit 1; }; } && \
+	$(MAKE) --no-print-directory lint && \
+	$(MAKE) --no-print-directory test
+
+check: | $(CACHE)
+
+.PHONY: fmt-check
+fmt-check:
+	@unformatted=$$(gofmt -l $(MODULES:.=lua) *.go); [ -z "$$unformatted" ] || { echo "gofmt needed:"; echo "$$unformatted"; exit 1; }
+
+.PHONY: tidy-check
+tidy-check:
+	@for module in $(MODULES); do GOWORK=off $(GO) -C $$module mod tidy -diff || { echo "run: make tidy"; exit 1; }; done
+
+.PHONY: tidy
+tidy: ## bring go.mod and go.sum of every module in order
+	for module in $(MODULES); do GOWORK=off $(GO) -C $$module mod tidy; done
+
+.PHONY: vet
+vet: ## build and vet every package
+	$(GO) build -o /dev/null work
+	$(GO) vet work
+
+# smoke runs every benchmark once: they must work, their numbers mean nothing here.
+.PHONY: smoke
+smoke:
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 10m work > $(CACHE)/smoke.log || { cat $(CACHE)/smoke.log; exit 1; }
+
+smoke: | $(CACHE)
+
+.PHONY: lint
+lint: $(GOLANGCI) ## the linter, over every module
+	$(GOLANGCI) run $$($(GO) list -f '{{.Dir}}/...' -m)
+
+$(GOLANGCI): | $(CACHE)
+	GOWORK=off GOBIN=$(abspath $(CACHE)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(CACHE)/golangci-lint $@
+
+$(CACHE):
+	@mkdir -p $@
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin $(CACHE)

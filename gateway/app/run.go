@@ -106,7 +106,7 @@ func startTelemetry(ctx context.Context, c *config.Config, version string) (*tel
 func (g *gateway) build(ctx context.Context) error {
 	g.holder = snapshot.NewHolder(g.config.Region)
 	for _, step := range []func(context.Context) error{
-		g.listen, g.buildStore, g.buildRules, g.serveAdmin, g.connect, g.buildUsage, g.buildAdmitter, g.startRules, g.buildHandler,
+		g.listen, g.buildStore, g.buildRules, g.serveAdmin, g.connect, g.buildUsage, g.buildAdmitter, g.startRules, g.warm, g.buildHandler,
 	} {
 		if err := step(ctx); err != nil {
 			return err

@@ -79,49 +79,45 @@ func (a *Admitter) admit(ctx context.Context, now time.Time, req Request) limit.
 	snap := a.rules.Load()
 	c := a.calls.Get().(*call)
 	c.intact = true
-	d := a.decide(ctx, now, snap, c, req)
-	a.metrics.decided(d.Outcome, d.Source)
-	if snap.Shadow() && d.Outcome != limit.Allowed {
-		a.metrics.spared(d.Outcome)
-		d.Outcome = limit.Allowed
-		d.RetryAfter = 0
-	}
-	if c.intact {
-		a.calls.Put(c)
-	}
-	return d
-}
-
-func (a *Admitter) decide(ctx context.Context, now time.Time, snap *snapshot.Snapshot, c *call, req Request) limit.Decision {
-	if d, done := c.find(snap, req); done {
-		return d
-	}
-	d := a.enforce(ctx, now, c)
-	if a.counter != nil && d.Outcome != limit.TooLarge {
-		for i := range c.limits {
-			a.counter.Count(c.limits[i].Key, c.limits[i].Cost, d.Outcome == limit.Allowed, d)
-		}
+	d, byRule := c.find(snap, &req)
+	if !byRule {
+		d = a.enforce(ctx, now, c)
+		a.count(c, &d)
 	}
 	if len(c.shadows) > 0 {
 		a.shadow(ctx, now, c)
 	}
+	if c.intact {
+		a.calls.Put(c)
+	}
+	a.metrics.decided(d.Outcome, d.Source)
+	if d.Outcome != limit.Allowed && snap.Shadow() {
+		a.metrics.spared(d.Outcome)
+		d.Outcome, d.RetryAfter = limit.Allowed, 0
+	}
 	return d
 }
 
-// enforce decides the limits that count.
+// enforce decides the limits that count, by whoever can answer first.
 func (a *Admitter) enforce(ctx context.Context, now time.Time, c *call) limit.Decision {
-	if len(c.limits) == 0 {
-		return c.unlimited
-	}
-	at := a.since(now)
 	c.remembered(a.memory)
-	if d, ok := c.refused(at); ok {
+	if d, ok := c.refused(a.since(now)); ok {
 		return d
 	}
 	if c.ahead {
 		return a.prefetched(ctx, now, c)
 	}
 	return a.ask(ctx, now, c)
+}
+
+// count notes what was asked for. A request too large for its limit could never pass and is no load.
+func (a *Admitter) count(c *call, d *limit.Decision) {
+	if a.counter == nil || d.Outcome == limit.TooLarge {
+		return
+	}
+	for i := range c.limits {
+		a.counter.Count(c.limits[i].Key, c.limits[i].Cost, d.Outcome == limit.Allowed, *d)
+	}
 }
 
 // since is now as the parts in memory count it: nanoseconds since the start, on the monotonic clock.

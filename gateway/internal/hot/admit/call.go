@@ -16,8 +16,6 @@ type call struct {
 	hot    [mostLimits]*hot
 	// shadows are only counted.
 	shadows []bucket.Limit
-	// unlimited is the answer if no limit is enforced.
-	unlimited limit.Decision
 	// ahead: every limit allows prefetch.
 	ahead bool
 	// intact is false once somebody else may still be using this room.
@@ -29,48 +27,56 @@ type call struct {
 	localRoom  [mostLimits]bucket.Limit
 }
 
-// find fills the call with the limits that hold for req, or answers where the rules alone decide.
-func (c *call) find(snap *snapshot.Snapshot, req Request) (limit.Decision, bool) {
-	c.limits, c.shadows = c.limitRoom[:0], c.shadowRoom[:0]
-	c.ahead = true
+// find fills the call with the limits that hold for req, or answers where the rules alone decide: block first, then
+// unlimited (also by cost 0).
+func (c *call) find(snap *snapshot.Snapshot, req *Request) (limit.Decision, bool) {
+	c.limits, c.shadows, c.ahead = c.limitRoom[:0], c.shadowRoom[:0], true
 	route := snap.Lookup(req.Tenant, req.Route)
-	c.unlimited = limit.Decision{
-		Outcome: limit.Allowed, Source: limit.SourceRule,
-		Key: limit.Key{Tenant: req.Tenant, Route: req.Route}, Rule: route.Rule, Revision: route.Revision, Share: route.Base,
-	}
-	if d, blocked := c.add(snap, req.Route, req, &route); blocked {
-		return d, true
-	}
 	tenant := snap.Lookup(req.Tenant, limit.TenantRoute)
-	if tenant.Rule != nil {
-		if d, blocked := c.add(snap, limit.TenantRoute, req, &tenant); blocked {
-			return d, true
-		}
+	if c.add(snap, req.Route, req, &route) {
+		return byRule(limit.Blocked, req.Tenant, req.Route, &route), true
 	}
-	return c.unlimited, req.Cost == 0
-}
-
-// add takes up one match by its mode; it answers only for block.
-func (c *call) add(snap *snapshot.Snapshot, route string, req Request, m *snapshot.Match) (limit.Decision, bool) {
-	lim := bucket.Limit{
-		Key: limit.Key{Tenant: req.Tenant, Route: route}, Rule: m.Rule, Revision: m.Revision,
-		Base: m.Base, Floor: snap.Floor(), Moved: m.Moved, Cost: req.Cost,
+	if tenant.Rule != nil && c.add(snap, limit.TenantRoute, req, &tenant) {
+		return byRule(limit.Blocked, req.Tenant, limit.TenantRoute, &tenant), true
 	}
-	switch m.Rule.Mode {
-	case limit.Block:
-		return limit.Decision{
-			Outcome: limit.Blocked, Source: limit.SourceRule, Key: lim.Key, Rule: m.Rule, Revision: m.Revision, Share: m.Base,
-		}, true
-	case limit.Unlimited:
-	case limit.Shadow:
-		lim.Key.Route = shadowPrefix + route
-		lim.Moved = false
-		c.shadows = append(c.shadows, lim)
-	default:
-		c.limits = append(c.limits, lim)
-		c.ahead = c.ahead && m.Rule.Prefetch && m.Rule.Shards <= 1
+	if req.Cost == 0 {
+		c.limits, c.shadows = c.limits[:0], c.shadows[:0]
+	}
+	if len(c.limits) == 0 {
+		return byRule(limit.Allowed, req.Tenant, req.Route, &route), true
 	}
 	return limit.Decision{}, false
+}
+
+// byRule is an answer that no bucket is needed for.
+func byRule(o limit.Outcome, tenant, route string, m *snapshot.Match) limit.Decision {
+	return limit.Decision{
+		Outcome: o, Source: limit.SourceRule,
+		Key: limit.Key{Tenant: tenant, Route: route}, Rule: m.Rule, Revision: m.Revision, Share: m.Base,
+	}
+}
+
+// add takes up one match by its mode and tells whether it blocks.
+func (c *call) add(snap *snapshot.Snapshot, route string, req *Request, m *snapshot.Match) (blocks bool) {
+	room := &c.limits
+	switch m.Rule.Mode {
+	case limit.Block:
+		return true
+	case limit.Unlimited:
+		return false
+	case limit.Shadow:
+		room, route = &c.shadows, shadowPrefix+route
+	default:
+		c.ahead = c.ahead && m.Rule.Prefetch && m.Rule.Shards <= 1
+	}
+	n := len(*room)
+	*room = (*room)[:n+1]
+	lim := &(*room)[n]
+	lim.Key.Tenant, lim.Key.Route = req.Tenant, route
+	lim.Rule, lim.Revision, lim.Base, lim.Floor = m.Rule, m.Revision, m.Base, snap.Floor()
+	lim.Moved = m.Moved && m.Rule.Mode != limit.Shadow
+	lim.Cost, lim.Owed, lim.Ahead = req.Cost, 0, 0
+	return false
 }
 
 // remembered looks up what memory holds of the limits.

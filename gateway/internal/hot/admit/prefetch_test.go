@@ -3,6 +3,7 @@ package admit
 import (
 	"fmt"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -265,18 +266,29 @@ func hotAdmitter(t testing.TB, limits int) (*Admitter, time.Time) {
 	return a, now
 }
 
-// The figure of DESIGN §9: at least 2,000,000 decisions/s on one core.
+// The figure of DESIGN §9: at least 2,000,000 decisions/s on one core. decisions/cpu-s counts the processor time used, which
+// is what others on the machine do not change.
 func BenchmarkPrefetched(b *testing.B) {
 	for _, limits := range []int{1, 2} {
 		b.Run(fmt.Sprintf("limits=%d", limits), func(b *testing.B) {
 			a, now := hotAdmitter(b, limits)
 			ctx, req := b.Context(), Request{Tenant: "t1", Route: "items", Cost: 1}
 			b.ReportAllocs()
+			used := cpuTime(b)
 			for b.Loop() {
 				now = now.Add(500 * time.Nanosecond)
 				a.Admit(ctx, now, req)
 			}
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+			b.ReportMetric(float64(b.N)/(cpuTime(b)-used).Seconds(), "decisions/cpu-s")
 		})
 	}
+}
+
+// cpuTime is the processor time this process has used.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

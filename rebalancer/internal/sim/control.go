@@ -6,6 +6,7 @@ import (
 	"partidor.dev/partidor/rebalancer/internal/collect"
 	"partidor.dev/partidor/rebalancer/internal/plan"
 	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights/agent"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -22,6 +23,7 @@ type control struct {
 	names      []string
 	last       []limit.Share
 	planned    time.Duration
+	cycles     int64
 }
 
 func newControl(p *Partidor) *control {
@@ -59,6 +61,7 @@ func (c *control) early() {
 // cycle is collect, plan, commit, advise.
 func (c *control) cycle() {
 	c.planned = c.w.now()
+	c.cycles++
 	demand := c.table.Demand(c.w.now(), c.names)
 	for i := range demand {
 		demand[i].Rule, demand[i].Last = &c.w.scenario.Rule, c.last
@@ -68,14 +71,16 @@ func (c *control) cycle() {
 		return
 	}
 	c.last = res.Targets[0].Shares
+	advice := make([][]agent.Advice, len(c.regions))
 	for i := range res.Moves {
 		m := &res.Moves[i]
-		giver := c.p.nodes[m.From]
-		c.w.send(c.w.control(), m.From, func() {
-			giver.follow(wire.Move{
-				Tenant: m.Key.Tenant, Route: m.Key.Route, To: c.names[m.To],
-				From: m.Held, Target: m.Target, Amount: m.Amount, Floor: m.Floor,
-			})
+		advice[m.From] = append(advice[m.From], agent.Advice{
+			Key: m.Key, To: c.names[m.To], Term: 1, Cycle: c.cycles, Target: m.Target, Amount: m.Amount,
 		})
+	}
+	for from, moves := range advice {
+		if len(moves) > 0 {
+			c.w.send(c.w.control(), from, func() { c.p.nodes[from].follow(moves) })
+		}
 	}
 }

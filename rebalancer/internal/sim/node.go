@@ -6,44 +6,67 @@ import (
 	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
+	"partidor.dev/partidor/shared/rights/agent"
 	"partidor.dev/partidor/shared/wire"
 )
 
-// node is one region under strategy Partidor: its gateways and Redis taken together. What gateway/internal/control/exchange
-// does over NATS and Redis happens here over the simulated network, on the same rights.State.
+// node is one region under strategy Partidor: its gateways, its agent and its Redis taken together. What
+// gateway/internal/control/exchange does over NATS and Redis happens here over the simulated network and on a
+// rights.State, with the same agent.
 type node struct {
 	p     *Partidor
 	w     *World
 	index int
 	name  string
 	state rights.State
-	// sent is when each peer's row was last sent, in region order; unsent rows are due.
-	sent []time.Duration
+	agent *agent.Agent
+	env   rights.Env
 
 	// admitted and refused since the beginning, as gateways report them.
-	admitted, refused, reported uint64
-	sequence                    uint64
-	// need is what the region uses now, in tokens per second.
-	need float64
-	seen uint64
+	admitted, refused uint64
+	reported          uint64
+	sequence          uint64
+	// heard is what the agent has heard of them, and when.
+	heardAdmitted, heardRefused uint64
+	heardAt                     time.Duration
+	// hotUntil: the key was seen near its limit and is told at every tick until then.
+	hotUntil time.Duration
 }
 
-// Times of the exchange.
+// Times of the gateways, as gateway/internal/control has them.
 const (
-	resendAfter   = 300 * time.Millisecond
-	measureEvery  = 100 * time.Millisecond
-	reportEvery   = 2 * time.Second
-	needSmoothing = 0.2
+	// agentTick is how often an agent lets time pass and hot keys are told to it.
+	agentTick = 50 * time.Millisecond
+	// coolAfter without being near its limit a key is no longer hot.
+	coolAfter = 10 * time.Second
+	// reportEvery is how often instances report their usage.
+	reportEvery = 2 * time.Second
+	// hotBelow: a key is hot once its bucket holds less than this part of the slice.
+	hotBelow = 0.8
 )
 
 func newNode(p *Partidor, index int) *node {
 	w := p.w
 	region := &w.scenario.Regions[index]
 	numbers := bucket.NumbersOf(&w.scenario.Rule, region.Base)
-	n := &node{p: p, w: w, index: index, name: region.Name, sent: make([]time.Duration, len(w.scenario.Regions))}
+	n := &node{p: p, w: w, index: index, name: region.Name}
 	n.state = rights.New(numbers, p.floor(index), 1, w.clock())
-	stagger := func(d time.Duration) time.Duration { return d * time.Duration(index+1) / time.Duration(len(n.sent)) }
-	w.every(index, stagger(measureEvery), measureEvery, n.measure)
+	n.env = rights.Env{Peers: map[string]int64{}, Numbers: numbers}
+	var peers []string
+	for i := range w.scenario.Regions {
+		if name := w.scenario.Regions[i].Name; i != index {
+			peers = append(peers, name)
+			n.env.Peers[name] = 1
+		}
+	}
+	n.agent = agent.New(agent.Options{
+		Region: n.name, Peers: peers, Policy: p.policy, RoundTrip: 2 * w.scenario.Network.OneWay,
+		Numbers: func(limit.Key) (bucket.Numbers, bool) { return numbers, true },
+	})
+	stagger := func(d time.Duration) time.Duration {
+		return d * time.Duration(index+1) / time.Duration(len(w.scenario.Regions))
+	}
+	w.every(index, stagger(agentTick), agentTick, n.tick)
 	w.every(index, stagger(reportEvery), reportEvery, n.report)
 	return n
 }
@@ -53,23 +76,66 @@ func (n *node) admit(requests int) int {
 	got := takeUpTo(&n.state, n.w.clock(), requests)
 	n.admitted += uint64(got)
 	n.refused += uint64(requests - got)
+	if got < requests || n.state.Tokens < hotBelow*n.w.scenario.Rule.SliceOf(n.state.Share).Capacity {
+		n.hotUntil = n.w.now() + coolAfter
+	}
 	return got
 }
 
-// measure follows the load and sends again what no peer has acknowledged.
-func (n *node) measure() {
-	rate := float64(n.admitted+n.refused-n.seen) / measureEvery.Seconds()
-	n.seen = n.admitted + n.refused
-	n.need += (rate - n.need) * needSmoothing
-	for i := range n.state.Pairs {
-		if peer := n.p.index(n.state.Pairs[i].Region); n.state.Pairs[i].Pending() && n.w.now()-n.sent[peer] >= resendAfter {
-			n.ship(peer)
+// tick tells the agent what instances count, while the key is hot, and lets time pass.
+func (n *node) tick() {
+	if n.w.now() < n.hotUntil {
+		n.hear()
+	}
+	n.agent.Tick(n.w.clock())
+	n.act()
+}
+
+// hear lets the agent know what was counted since the last time.
+func (n *node) hear() {
+	elapsed := n.w.now() - n.heardAt
+	if elapsed <= 0 {
+		return
+	}
+	refused := float64(n.refused - n.heardRefused)
+	offered := float64(n.admitted-n.heardAdmitted) + refused
+	n.heardAdmitted, n.heardRefused, n.heardAt = n.admitted, n.refused, n.w.now()
+	n.agent.Observe(n.w.clock(), simKey, offered/elapsed.Seconds(), refused)
+}
+
+// act does what the agent wants done, until it wants nothing more.
+func (n *node) act() {
+	for {
+		out := n.agent.Drain()
+		for _, m := range out.Rows {
+			to := n.p.node(m.Row.To)
+			n.w.send(n.index, to.index, func() { to.agent.HearRow(to.w.clock(), m); to.act() })
+		}
+		for _, m := range out.Acks {
+			to := n.p.node(m.Ack.To)
+			n.w.send(n.index, to.index, func() { to.agent.HearAck(to.w.clock(), m); to.act() })
+		}
+		for _, m := range out.Asks {
+			to := n.p.node(m.To)
+			n.w.send(n.index, to.index, func() { to.agent.HearAsk(to.w.clock(), m); to.act() })
+		}
+		if len(out.Steps) == 0 {
+			return
+		}
+		for i := range out.Steps {
+			n.env.Now = n.w.clock()
+			report := n.state.Do(n.env, out.Steps[i])
+			if out.Steps[i].Op == rights.OpGive {
+				n.w.moved += limit.Share(report.Amount)
+			}
+			n.agent.Reported(n.w.clock(), out.Steps[i], report)
 		}
 	}
 }
 
-// report tells the control plane what the region's instances have counted.
+// report tells the control plane, and the region's own agent, what its instances have counted.
 func (n *node) report() {
+	n.hear()
 	n.sequence++
 	u := &wire.Usage{ElapsedMillis: n.w.now().Milliseconds()}
 	u.Header = wire.Header{Version: wire.Version, Region: n.name, Instance: n.name + "-1", Sequence: n.sequence, Started: 1}
@@ -82,49 +148,8 @@ func (n *node) report() {
 	n.w.network.sendShared(n.index, n.w.control(), func() { n.p.control.usage(u) })
 }
 
-// open records that the key moves and who the peers are.
-func (n *node) open() {
-	if n.state.Moved {
-		return
-	}
-	peers := map[string]int64{}
-	for _, other := range n.p.nodes {
-		if other != n {
-			peers[other.name] = 1
-		}
-	}
-	n.state.Open(peers)
-}
-
-// follow does what advice says, as far as the region does not need the share itself.
-func (n *node) follow(m wire.Move) {
-	n.open()
-	need := limit.Share(n.need / n.w.scenario.rate() * float64(limit.Whole))
-	amount := min(m.Amount, n.state.Share-m.Target)
-	if given := n.state.Give(n.w.clock(), m.To, amount, max(m.Target, m.Floor, need)); given > 0 {
-		n.w.moved += given
-		n.ship(n.p.index(m.To))
-	}
-}
-
-// ship sends a peer its row.
-func (n *node) ship(peer int) {
-	other := n.p.nodes[peer]
-	row, ok := n.state.Row(n.name, other.name)
-	if !ok {
-		return
-	}
-	n.sent[peer] = n.w.now()
-	n.w.send(n.index, peer, func() { other.apply(row) })
-}
-
-// apply takes in a peer's row and acknowledges it.
-func (n *node) apply(row rights.Row) {
-	n.open()
-	ack, verdict := n.state.Apply(n.w.clock(), row)
-	if verdict != rights.Applied {
-		return
-	}
-	giver := n.p.nodes[n.p.index(row.From)]
-	n.w.send(n.index, giver.index, func() { giver.state.Acknowledge(giver.w.clock(), ack) })
+// follow hands advice to the agent.
+func (n *node) follow(advice []agent.Advice) {
+	n.agent.Advise(n.w.clock(), advice)
+	n.act()
 }

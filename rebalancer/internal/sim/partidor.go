@@ -6,10 +6,13 @@ import (
 
 	"partidor.dev/partidor/rebalancer/internal/plan"
 	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights/agent"
 )
 
 // Partidor is the product: rights that move by transfers, a slow loop, and the fast loop between regions.
 type Partidor struct {
+	// policy of the regions' agents.
+	policy  agent.Policy
 	w       *World
 	nodes   []*node
 	control *control
@@ -52,7 +55,7 @@ func (p *Partidor) floor(region int) limit.Share {
 	return limit.Share(math.Ceil(float64(p.w.scenario.Regions[region].Base) * p.parameters().Floor))
 }
 
-// index of a region by name.
-func (p *Partidor) index(name string) int {
-	return slices.IndexFunc(p.w.scenario.Regions, func(r Region) bool { return r.Name == name })
+// node of a region by name.
+func (p *Partidor) node(name string) *node {
+	return p.nodes[slices.IndexFunc(p.nodes, func(n *node) bool { return n.name == name })]
 }

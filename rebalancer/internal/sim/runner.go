@@ -8,17 +8,20 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"partidor.dev/partidor/shared/rights/agent"
 )
 
-// Strategies by name.
+// Strategies by name. Slow is partidor without its fast loop.
 const (
 	NameStatic       = "static"
 	NameProportional = "proportional"
+	NameSlow         = "slow"
 	NamePartidor     = "partidor"
 )
 
 // StrategyNames in the order of reports.
-func StrategyNames() []string { return []string{NameStatic, NameProportional, NamePartidor} }
+func StrategyNames() []string { return []string{NameStatic, NameProportional, NameSlow, NamePartidor} }
 
 func newStrategy(name string) (Strategy, error) {
 	switch name {
@@ -26,8 +29,12 @@ func newStrategy(name string) (Strategy, error) {
 		return &Static{}, nil
 	case NameProportional:
 		return &Proportional{}, nil
+	case NameSlow:
+		policy := agent.DefaultPolicy()
+		policy.FastLoop = false
+		return &Partidor{policy: policy}, nil
 	case NamePartidor:
-		return &Partidor{}, nil
+		return &Partidor{policy: agent.DefaultPolicy()}, nil
 	}
 	return nil, fmt.Errorf("strategy %q, must be one of %q", name, StrategyNames())
 }

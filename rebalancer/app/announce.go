@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"partidor.dev/partidor/rebalancer/internal/advise"
@@ -17,7 +16,7 @@ func (a *app) announce(ctx context.Context) {
 	changed := func(at limit.Revision) {
 		sequence++
 		a.runner.Poke()
-		data, err := json.Marshal(wire.Changed{Revision: at, Header: wire.Header{Version: wire.Version, Region: advise.Sender,
+		data, err := wire.Encode(&wire.Changed{Revision: at, Header: wire.Header{Version: wire.Version, Region: advise.Sender,
 			Instance: a.config.Instance, Sequence: sequence, Started: a.started.UnixMilli()}})
 		if err == nil {
 			err = a.conn.Publish(wire.SubjectChanged, data)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"partidor.dev/partidor/rebalancer/internal/plan"
+	"partidor.dev/partidor/shared/limit"
 )
 
 // Demand lists every key in use with one load per named region, as Collector.Demand does.
@@ -87,6 +88,8 @@ type RegionStatus struct {
 	Silence time.Duration
 	// Instances that are alive and not draining.
 	Instances int
+	// Rules is the revision that every one of them has reached, zero where there are none.
+	Rules limit.Revision
 }
 
 func (t *Table) status(now time.Duration) []RegionStatus {
@@ -97,7 +100,22 @@ func (t *Table) status(now time.Duration) []RegionStatus {
 		if s.heard >= 0 {
 			out[i].Silence = now - s.heard
 		}
+		out[i].Rules = t.reached(now, i)
 	}
 	slices.SortFunc(out, func(a, b RegionStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return out
+}
+
+// reached is the oldest revision that an instance of the region serves by.
+func (t *Table) reached(now time.Duration, region int) (oldest limit.Revision) {
+	first := true
+	for _, in := range t.instances {
+		if in.region != region || in.draining || now-in.heard > t.options.SilentAfter {
+			continue
+		}
+		if first || oldest.Newer(in.rules) {
+			oldest, first = in.rules, false
+		}
+	}
+	return oldest
 }

@@ -3,6 +3,7 @@ package collect
 import (
 	"time"
 
+	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -22,6 +23,8 @@ type instance struct {
 	reported bool
 	heard    time.Duration
 	draining bool
+	// rules is the newest revision the instance serves by, zero before its first heartbeat.
+	rules limit.Revision
 	seen     sequence
 	// elapsed is the age of the newest report, before that of the one before it: a key that was left out since had not
 	// changed by then.

@@ -67,6 +67,7 @@ const (
 func (t *Table) Heartbeat(now time.Duration, h *wire.Heartbeat) {
 	if in := t.meet(now, &h.Header); in != nil {
 		in.draining = h.Draining
+		in.rules = in.rules.Max(h.Rules)
 	}
 }
 

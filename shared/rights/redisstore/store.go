@@ -33,7 +33,7 @@ type Options struct {
 // Store runs steps of rights in the regional Redis. It is safe for concurrent use, also by many processes on one Redis.
 type Store struct {
 	client  redis.UniversalClient
-	peers   string
+	peers   atomic.Pointer[string]
 	horizon string
 	scripts map[rights.Op]script
 	records records
@@ -51,9 +51,10 @@ func New(o Options) *Store {
 		o.LossHorizon = 10 * time.Minute
 	}
 	s := &Store{
-		client: o.Client, peers: strings.Join(o.Peers, ","), horizon: strconv.FormatInt(o.LossHorizon.Milliseconds(), 10),
+		client: o.Client, horizon: strconv.FormatInt(o.LossHorizon.Milliseconds(), 10),
 		scripts: map[rights.Op]script{}, indexed: map[limit.Key]struct{}{},
 	}
+	s.SetPeers(o.Peers)
 	_, cluster := o.Client.(*redis.ClusterClient)
 	s.records.cluster = cluster
 	for op, source := range map[rights.Op]string{
@@ -75,6 +76,12 @@ func (s *Store) SetLoss(at time.Time) {
 		return
 	}
 	s.lost.Store(at.UnixMilli())
+}
+
+// SetPeers says which other regions there are, from the next step on.
+func (s *Store) SetPeers(peers []string) {
+	joined := strings.Join(peers, ",")
+	s.peers.Store(&joined)
 }
 
 // Task is a step and the limit of its key as this instance knows it.
@@ -156,7 +163,7 @@ func (s *Store) load(ctx context.Context) error {
 func (s *Store) arguments(t *Task) []any {
 	l := t.Limit
 	l.Key, l.Cost, l.Owed, l.Ahead = t.Step.Key, 0, 0, 0
-	args := []any{strconv.FormatInt(s.lost.Load(), 10), s.horizon, "0", l.Ask(), t.Step.Peer, s.peers}
+	args := []any{strconv.FormatInt(s.lost.Load(), 10), s.horizon, "0", l.Ask(), t.Step.Peer, *s.peers.Load()}
 	integer := func(vs ...int64) {
 		for _, v := range vs {
 			args = append(args, strconv.FormatInt(v, 10))

@@ -1,0 +1,175 @@
+package exchange
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+	noopmetric "go.opentelemetry.io/otel/metric/noop"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"partidor.dev/partidor/gateway/internal/snapshot"
+	"partidor.dev/partidor/shared/bucket"
+	"partidor.dev/partidor/shared/bucket/redisconn"
+	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights"
+	"partidor.dev/partidor/shared/rights/redisstore"
+	"partidor.dev/partidor/shared/testenv"
+)
+
+// site is one region: a real Redis, a NATS server of its own, and some instances.
+type site struct {
+	name   string
+	redis  *testenv.Redis
+	client redis.UniversalClient
+	store  *redisstore.Store
+	takes  *bucket.Redis
+	rules  *snapshot.Holder
+	nats   *testenv.NATS
+	conn   *nats.Conn
+	spans  *tracetest.InMemoryExporter
+	tracer *sdktrace.TracerProvider
+}
+
+type regionShare struct {
+	name string
+	base limit.Share
+}
+
+func newSites(t *testing.T, rule limit.Rule, shares ...regionShare) []*site {
+	t.Helper()
+	var sites []*site
+	for _, r := range shares {
+		s := &site{name: r.name, redis: testenv.StartRedis(t), nats: testenv.StartNATS(t), spans: tracetest.NewInMemoryExporter()}
+		s.conn = s.nats.Conn(t)
+		client, err := redisconn.New(redisconn.Options{Addrs: []string{s.redis.Addr}, OpTimeout: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = client.Close() })
+		s.client = client
+		s.store = redisstore.New(redisstore.Options{Client: client})
+		s.takes = bucket.NewRedis(bucket.Options{Client: client, CallTimeout: 5 * time.Second})
+		t.Cleanup(s.takes.Close)
+		s.tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans))
+		s.rules = snapshot.NewHolder(r.name)
+		if err := s.rules.Update(func(b *snapshot.Builder) error {
+			b.SetDefault(&rule)
+			var regions []snapshot.Region
+			for _, q := range shares {
+				regions = append(regions, snapshot.Region{Name: q.name, Base: q.base, Floor: q.base / 20})
+			}
+			return b.SetRegions(regions, limit.Revision{Epoch: 1, Number: 1})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		sites = append(sites, s)
+	}
+	return sites
+}
+
+// start runs one instance of the region until the test ends or stop is called.
+func (s *site) start(t *testing.T, instance string, change func(*Options)) (stop func()) {
+	t.Helper()
+	o := Options{
+		WarmUp: time.Millisecond, Region: s.name, Instance: instance, Conn: s.conn, Store: s.store, Rules: s.rules,
+		Logger: slog.New(slog.DiscardHandler), Tracer: s.tracer.Tracer("test"), Meter: noopmetric.NewMeterProvider().Meter("test"),
+	}
+	if change != nil {
+		change(&o)
+	}
+	x, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func (s *site) state(t *testing.T, key limit.Key) rights.State {
+	t.Helper()
+	states, errs := s.store.Read(context.Background(), []limit.Key{key})
+	if errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	return states[0]
+}
+
+// take charges the key's bucket and tells whether that was admitted.
+func (s *site) take(t *testing.T, key limit.Key, cost int64) bool {
+	t.Helper()
+	m := s.rules.Load().Lookup(key.Tenant, key.Route)
+	d, err := s.takes.Take(context.Background(), []bucket.Limit{{
+		Key: key, Rule: m.Rule, Revision: m.Revision, Base: m.Base, Floor: m.Floor, Moved: m.Moved, Cost: cost,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Outcome == limit.Allowed
+}
+
+// link carries what two regions say to each other, badly: it loses, doubles and delays.
+func link(t *testing.T, a, b *site, lose, double float64, delay time.Duration) {
+	t.Helper()
+	for _, way := range [][2]*site{{a, b}, {b, a}} {
+		from, to := way[0], way[1]
+		rng := rand.New(rand.NewPCG(1, 2))
+		sub, err := from.conn.Subscribe("partidor.v1.>", func(m *nats.Msg) {
+			parts := strings.Split(m.Subject, ".")
+			if len(parts) < 4 || parts[3] != to.name {
+				return
+			}
+			copies := 1
+			if rng.Float64() < lose {
+				copies = 0
+			} else if rng.Float64() < double {
+				copies = 2
+			}
+			for range copies {
+				wait := time.Duration(rng.Float64() * float64(delay))
+				time.AfterFunc(wait, func() {
+					_ = to.conn.PublishMsg(&nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data})
+				})
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = sub.Unsubscribe() })
+	}
+}
+
+// await polls until the condition holds; the test fails after ten seconds.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(10 * time.Second)
+	defer deadline.Stop()
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for !holds() {
+		select {
+		case <-poll.C:
+		case <-deadline.C:
+			t.Fatalf("never: %s", what)
+		}
+	}
+}

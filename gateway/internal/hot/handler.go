@@ -103,4 +103,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := h.telemetry.begin(&x)
 	defer x.end()
 	x.serve(ctx)
+	if x.recorder.Status == 0 {
+		// The client has left. Returning would answer it 200; this ends the connection or the stream.
+		panic(http.ErrAbortHandler)
+	}
 }

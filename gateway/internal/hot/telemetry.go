@@ -71,9 +71,6 @@ func (x *exchange) end() {
 	status := x.recorder.Status
 	if status == 0 {
 		status = respond.ClientClosed
-		if !x.gone() && x.cause == nil {
-			status = http.StatusOK // net/http answers for a handler that wrote nothing.
-		}
 	}
 	took := x.handler.opts.Now().Sub(x.began)
 	m := &t.unmatched

@@ -15,6 +15,7 @@ import (
 type store interface {
 	Refresh(ctx context.Context, m *ledger.Mirror) error
 	Commit(ctx context.Context, d ledger.Decision) error
+	Publish(ctx context.Context, term int64, holder string, seen []ledger.Region, shares map[string]limit.Share) error
 	// Listen calls changed with the newest revision, first at once and then after every change, until ctx ends or the
 	// connection breaks.
 	Listen(ctx context.Context, changed func(limit.Revision)) error

@@ -25,7 +25,7 @@ type instance struct {
 	draining bool
 	// rules is the newest revision the instance serves by, zero before its first heartbeat.
 	rules limit.Revision
-	seen     sequence
+	seen  sequence
 	// elapsed is the age of the newest report, before that of the one before it: a key that was left out since had not
 	// changed by then.
 	elapsed, before int64

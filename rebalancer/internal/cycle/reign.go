@@ -48,7 +48,11 @@ func (l *reign) step(ctx context.Context, cause string) {
 		cause = causeScheduled
 	}
 	if cause != "" || now.Sub(l.refreshed) >= refreshEvery {
-		if err := l.refresh(ctx, now); err != nil {
+		err := l.refresh(ctx, now)
+		if err == nil {
+			err = l.publish(ctx, now)
+		}
+		if err != nil {
 			l.failed(ctx, cause, now, err)
 			return
 		}

@@ -17,6 +17,7 @@ import (
 	"partidor.dev/partidor/rebalancer/internal/ledger"
 	"partidor.dev/partidor/rebalancer/internal/parameter"
 	"partidor.dev/partidor/rebalancer/internal/plan"
+	"partidor.dev/partidor/shared/limit"
 )
 
 // Ledger is the memory of a cycle. Calls return within ctx's deadline.
@@ -25,6 +26,8 @@ type Ledger interface {
 	Refresh(ctx context.Context, m *ledger.Mirror) error
 	// Commit writes a decision, or fails with ledger.ErrFenced where its term is over.
 	Commit(ctx context.Context, d ledger.Decision) error
+	// Publish sets the base share that gateways use of some regions, if none has changed since seen was read.
+	Publish(ctx context.Context, term int64, holder string, seen []ledger.Region, shares map[string]limit.Share) error
 }
 
 // Collector knows the demand. Slices of loads are in the order of regions.

@@ -55,7 +55,7 @@ func (p *Postgres) Refresh(ctx context.Context, m *Mirror) error {
 }
 
 func (m *Mirror) readIncrement(ctx context.Context, tx pgx.Tx) (err error) {
-	if m.Regions, err = readRegions(ctx, tx); err != nil {
+	if m.Regions, err = readRegions(ctx, tx, ""); err != nil {
 		return err
 	}
 	rows, err := tx.Query(ctx, `SELECT kind, tenant_id, route_id, name FROM tombstone WHERE (revision_epoch, revision_number) > ($1, $2)`,

@@ -138,6 +138,9 @@ func (g *gateway) metric(name string) float64 {
 	if err != nil {
 		g.Fatal(err)
 	}
+	if resp.StatusCode != http.StatusOK {
+		g.Fatalf("metrics: %s: %s", resp.Status, text)
+	}
 	for line := range strings.Lines(string(text)) {
 		var v float64
 		if i := strings.LastIndexByte(strings.TrimSpace(line), ' '); strings.HasPrefix(line, name) && i > 0 {
@@ -223,4 +226,9 @@ func (s *set) rule(tb testing.TB, tenant string, capacity, rate, period int) {
 	            VALUES ($1, 'create-order', $2, $3, $4)
 	            ON CONFLICT (tenant_id, route_id) DO UPDATE SET capacity = $2, refill_per_second = $3, refill_period_seconds = $4`,
 		tenant, capacity, rate, period)
+}
+
+func migrate(tb testing.TB, s *set) {
+	tb.Helper()
+	ledgertest.Migrate(tb, s.ledger)
 }

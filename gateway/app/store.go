@@ -2,8 +2,9 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"partidor.dev/partidor/gateway/internal/config"
 	"partidor.dev/partidor/gateway/internal/control/usage"
@@ -13,6 +14,13 @@ import (
 	sharedconfig "partidor.dev/partidor/shared/config"
 	"partidor.dev/partidor/shared/fallback"
 )
+
+// go-redis has a log of its own, one line per failed dial. What matters of that is told by the breaker, once per change.
+func init() { redis.SetLogger(silence{}) }
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
 
 // buildStore makes the store of buckets. It connects when it is first asked: a gateway starts without its Redis.
 func (g *gateway) buildStore(context.Context) error {
@@ -37,18 +45,17 @@ func (g *gateway) buildStore(context.Context) error {
 		return err
 	}
 	g.onClose(func() { _ = g.redis.Close() })
+	damaged, err := newFindings(g)
+	if err != nil {
+		return err
+	}
 	d := &g.config.Decision
 	store := bucket.NewRedis(bucket.Options{
-		Client: g.redis, Workers: d.Batch.Workers, BatchSize: d.Batch.Size, LossHorizon: d.LossHorizon, Found: g.found,
+		Client: g.redis, Workers: d.Batch.Workers, BatchSize: d.Batch.Size, LossHorizon: d.LossHorizon, Found: damaged.found,
 	})
 	g.onClose(store.Close)
 	g.store = store
 	return nil
-}
-
-// found notes what the store found broken.
-func (g *gateway) found(f bucket.Finding) {
-	g.logger.Warn("bucket was unreadable", "finding", fmt.Sprintf("%+v", f))
 }
 
 func (g *gateway) buildAdmitter(ctx context.Context) (err error) {
@@ -94,10 +101,7 @@ func (g *gateway) buildUsage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	heart, err := usage.NewHeart(g.nats, who, u.Heartbeat, g.members, g.vitals, g.logger, g.meter)
-	if err != nil {
-		return err
-	}
+	heart := usage.NewHeart(g.nats, who, u.Heartbeat, g.members, g.vitals, g.logger)
 	g.background.start(ctx, "usage reports", reporter.Run)
 	g.heart.start(ctx, "heartbeats", heart.Run)
 	return nil

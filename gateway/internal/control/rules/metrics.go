@@ -20,7 +20,8 @@ func newMetrics(meter metric.Meter, l *Loader) (*metrics, error) {
 	m := new(metrics)
 	var errs [10]error
 	m.reads, errs[0] = meter.Int64Counter("partidor.rules.reads", metric.WithDescription("Reads of the rules' source, by result."))
-	m.duration, errs[1] = meter.Float64Histogram("partidor.rules.read.duration", metric.WithUnit("s"), metric.WithDescription("Duration of one read."))
+	m.duration, errs[1] = meter.Float64Histogram("partidor.rules.read.duration", metric.WithUnit("s"), metric.WithDescription("Duration of one read."),
+		metric.WithExplicitBucketBoundaries(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30))
 	m.faults, errs[2] = meter.Int64Counter("partidor.rules.faults",
 		metric.WithDescription("Rows refused when read, by table; the last good state of each stays in force."))
 	var age, stale, lag, revision, epoch, held metric.Observable

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"go.opentelemetry.io/otel/metric"
 
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/wire"
@@ -42,17 +41,8 @@ type Heart struct {
 func Period(interval time.Duration) time.Duration { return beatsPerPeriod * interval }
 
 // NewHeart beats every interval and keeps members, whose period should be Period(interval). vitals is called for each beat.
-func NewHeart(conn *nats.Conn, who Identity, interval time.Duration, members *Members, vitals func() Vitals, logger *slog.Logger, meter metric.Meter) (*Heart, error) {
-	h := &Heart{conn: conn, who: who, interval: interval, members: members, vitals: vitals, logger: logger}
-	live, err := meter.Int64ObservableGauge("partidor.instances", metric.WithDescription("Live instances of this region, this one included."))
-	if err != nil {
-		return nil, err
-	}
-	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		o.ObserveInt64(live, int64(members.Live()))
-		return nil
-	}, live)
-	return h, err
+func NewHeart(conn *nats.Conn, who Identity, interval time.Duration, members *Members, vitals func() Vitals, logger *slog.Logger) *Heart {
+	return &Heart{conn: conn, who: who, interval: interval, members: members, vitals: vitals, logger: logger}
 }
 
 // Run beats until ctx ends, then says that the instance drains.

@@ -1,115 +1,113 @@
 package sim
 
 import (
-	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
 
 // ErrGates says that a run missed gates; the report names them.
 var ErrGates = errors.New("gates missed")
 
-// Command is `rebalancer simulate`: it parses args, runs, and writes the report to out and progress to log. It returns
-// flag.ErrHelp after -h and ErrGates where -gates was given and a gate is missed.
-func Command(ctx context.Context, args []string, out, log io.Writer) error {
-	f := flag.NewFlagSet("simulate", flag.ContinueOnError)
-	f.SetOutput(log)
-	files := f.String("file", "", "scenario `files` in YAML, comma-separated, instead of the built-in ones")
-	only := f.String("only", "", "`names` of scenarios, comma-separated; all by default")
-	strategies := f.String("strategies", strings.Join(StrategyNames(), ","), "`names` of strategies, comma-separated")
-	seeds := f.String("seeds", "1-3", "`seeds` as 1,2,3 or 1-3")
-	format := f.String("format", "table", "`form` of the report: table or json")
-	html := f.String("html", "", "write plots of the first seed into this `file`")
-	gates := f.Bool("gates", false, "fail when a gate is missed")
-	list := f.Bool("list", false, "list the scenarios and leave")
-	quiet := f.Bool("quiet", false, "no progress")
-	f.Usage = func() {
-		fmt.Fprint(log, "Usage: rebalancer simulate [flags]\n\nPlays scenarios in virtual time over the code that ships.\n\n")
-		f.PrintDefaults()
+// options of `simulate`.
+type options struct {
+	files, only, strategies []string
+	seeds, format, html     string
+	gates, list, quiet      bool
+}
+
+// Command is `simulate`, for the rebalancer and for partidorctl: the report goes to standard output, progress to standard
+// error. Its error is ErrGates where a gate was missed.
+func Command() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Play scenarios in virtual time over the code that ships",
+		Long: "Simulate plays a limit, regions, traffic, a network and faults in virtual time over the code that ships, and compares\n" +
+			"the result with one ideal bucket. The same seed gives the same bytes. It fails when a scenario misses its gates.",
+		Example: "  rebalancer simulate --only S4a,S5 --seeds 1-5\n  rebalancer simulate --file black-friday.yaml --html report.html",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
-	if err := f.Parse(args); err != nil {
-		return err //nolint:wrapcheck // flag.ErrHelp is part of the contract
-	}
-	if f.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", f.Arg(0))
-	}
-	scenarios, err := choose(*files, *only)
+	f := cmd.Flags()
+	f.StringSliceVar(&o.files, "file", nil, "scenario files in YAML, instead of the built-in scenarios")
+	f.StringSliceVar(&o.only, "only", nil, "names of scenarios (default all)")
+	f.StringSliceVar(&o.strategies, "strategies", []string{NameStatic, NamePartidor}, "any of "+strings.Join(StrategyNames(), ", "))
+	f.StringVar(&o.seeds, "seeds", "1-3", "seeds, as 1,2,3 or 1-3")
+	f.StringVar(&o.format, "format", "table", "form of the report: table or json")
+	f.StringVar(&o.html, "html", "", "file for a page with plots of the first seed")
+	f.BoolVar(&o.gates, "gates", true, "fail when a gate is missed")
+	f.BoolVar(&o.list, "list", false, "list the scenarios and leave")
+	f.BoolVar(&o.quiet, "quiet", false, "no progress")
+	return cmd
+}
+
+func (o *options) run(cmd *cobra.Command) error {
+	scenarios, err := choose(o.files, o.only)
 	if err != nil {
 		return err
 	}
-	if *list {
+	out := cmd.OutOrStdout()
+	if o.list {
 		for i := range scenarios {
 			fmt.Fprintf(out, "%-6s %s\n", scenarios[i].Name, scenarios[i].About)
 		}
 		return nil
 	}
-	job := Job{Scenarios: scenarios, Strategies: strings.Split(*strategies, ","), Plots: *html != ""}
-	if job.Seeds, err = parseSeeds(*seeds); err != nil {
+	if o.format != "table" && o.format != "json" {
+		return fmt.Errorf("format %q, must be table or json", o.format)
+	}
+	job := Job{Scenarios: scenarios, Strategies: o.strategies, Plots: o.html != ""}
+	if job.Seeds, err = parseSeeds(o.seeds); err != nil {
 		return err
 	}
-	if !*quiet {
+	if !o.quiet {
+		log := cmd.ErrOrStderr()
 		job.Progress = func(done, all int) { fmt.Fprintf(log, "\r%d of %d runs", done, all) }
 		defer fmt.Fprintln(log)
 	}
-	results, err := job.Run(ctx)
+	results, err := job.Run(cmd.Context())
 	if err != nil {
 		return err
 	}
 	report := NewReport(scenarios, results)
-	return finish(&report, scenarios, out, *format, *html, *gates)
-}
-
-func finish(report *Report, scenarios []Scenario, out io.Writer, format, html string, gates bool) error {
-	switch format {
-	case "table":
-		if err := report.WriteTable(out); err != nil {
-			return err
-		}
-	case "json":
-		if err := report.WriteJSON(out); err != nil {
-			return err
-		}
-	default:
-		return fmt.Errorf("format %q, must be table or json", format)
-	}
-	if html != "" {
-		if err := writePage(html, report, scenarios); err != nil {
-			return err
-		}
-	}
-	if n := report.Missed(); gates && n > 0 {
-		return fmt.Errorf("%w: %d runs", ErrGates, n)
-	}
-	return nil
-}
-
-func writePage(path string, report *Report, scenarios []Scenario) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("write plots: %w", err)
-	}
-	if err := report.WriteHTML(file, scenarios); err != nil {
-		file.Close() //nolint:errcheck // the first error counts
+	if err := o.write(out, &report, scenarios); err != nil {
 		return err
 	}
-	if err := file.Close(); err != nil {
-		return fmt.Errorf("write plots: %w", err)
+	if n := report.Missed(); o.gates && n > 0 {
+		return fmt.Errorf("%w in %d runs", ErrGates, n)
 	}
 	return nil
+}
+
+func (o *options) write(out io.Writer, report *Report, scenarios []Scenario) error {
+	if o.html != "" {
+		file, err := os.Create(o.html)
+		if err != nil {
+			return fmt.Errorf("write plots: %w", err)
+		}
+		if err := errors.Join(report.WriteHTML(file, scenarios), file.Close()); err != nil {
+			return fmt.Errorf("write plots: %w", err)
+		}
+	}
+	if o.format == "json" {
+		return report.WriteJSON(out)
+	}
+	return report.WriteTable(out)
 }
 
 // choose finds the scenarios by file and name.
-func choose(files, only string) ([]Scenario, error) {
+func choose(files, only []string) ([]Scenario, error) {
 	all := Builtin()
-	if files != "" {
+	if len(files) > 0 {
 		all = nil
-		for path := range strings.SplitSeq(files, ",") {
+		for _, path := range files {
 			s, err := LoadScenario(path)
 			if err != nil {
 				return nil, err
@@ -117,14 +115,14 @@ func choose(files, only string) ([]Scenario, error) {
 			all = append(all, s)
 		}
 	}
-	if only == "" {
+	if len(only) == 0 {
 		return all, nil
 	}
 	var out []Scenario
-	for name := range strings.SplitSeq(only, ",") {
+	for _, name := range only {
 		i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("no scenario %q (try -list)", name)
+			return nil, fmt.Errorf("no scenario %q (see --list)", name)
 		}
 		out = append(out, all[i])
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"partidor.dev/partidor/rebalancer/app"
+	"partidor.dev/partidor/rebalancer/internal/sim"
 )
 
 // version is set by the linker; else the build's own knowledge counts.
@@ -50,6 +51,7 @@ func command(args []string) *cobra.Command {
 	root.AddCommand(
 		&cobra.Command{Use: "serve", Short: "Run (also without a subcommand)", Args: cobra.NoArgs, RunE: serve},
 		migrate(&path),
+		sim.Command(),
 	)
 	root.SetArgs(twoDashes(args))
 	return root

@@ -73,6 +73,10 @@ func (p *Route) Forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		upgrade: len(r.Header["Upgrade"]) > 0,
 	}
 	defer x.release()
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+		// An answer may begin before the request's body ends. Without this, net/http would swallow part of the body then.
+		_ = http.NewResponseController(w).EnableFullDuplex() // Writers that cannot have no such body.
+	}
 	ctx = context.WithValue(ctx, exchangeKey{}, x)
 	if total := p.route.Timeouts.Total; total > 0 {
 		bounded, cancel := context.WithTimeout(ctx, total)

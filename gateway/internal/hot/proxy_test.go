@@ -1,0 +1,335 @@
+package hot
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"partidor.dev/partidor/gateway/internal/config"
+	"partidor.dev/partidor/shared/limit"
+)
+
+// upgradeEcho is a WebSocket-like upstream: it switches protocols and sends back what it gets. What ?half= says, it does.
+func upgradeEcho(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") == "" {
+		_, _ = io.WriteString(w, "no upgrade")
+		return
+	}
+	conn, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	protocol := r.Header.Get("Upgrade")
+	if r.URL.Query().Has("wrong") {
+		protocol = "something-else"
+	}
+	_, _ = fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\nX-RateLimit-Remaining: 3\r\n\r\n", protocol)
+	if rw.Flush() != nil {
+		return
+	}
+	if r.URL.Query().Has("die") {
+		return
+	}
+	line, err := rw.ReadString('\n')
+	for ; err == nil; line, err = rw.ReadString('\n') {
+		if _, err = rw.WriteString(line); err == nil {
+			err = rw.Flush()
+		}
+	}
+}
+
+func handshake(path, key string) string {
+	return "GET " + path + " HTTP/1.1\r\nHost: h\r\nX-Api-Key: " + key + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+}
+
+// request-path 100: sockets cost one token each, lose no byte of what was sent with the handshake, and are gone when either
+// side is.
+func TestUpgrade(t *testing.T) {
+	f := newFixture(t, upgradeEcho, nil)
+	before := runtime.NumGoroutine()
+	var open []net.Conn
+	for i := range 50 {
+		conn := f.dial(t)
+		path := "/v1/ws"
+		if i%2 == 1 {
+			path += "?die"
+		}
+		// The first line travels in the same packet as the handshake.
+		if _, err := io.WriteString(conn, handshake(path, "k-t1")+"early\n"); err != nil {
+			t.Fatal(err)
+		}
+		r := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil || resp.StatusCode != 101 {
+			t.Fatalf("socket %d: %v, %v", i, resp, err)
+		}
+		if want := fmt.Sprint(199 - i); resp.Header.Get("X-RateLimit-Remaining") != want || len(resp.Header["X-Ratelimit-Remaining"]) != 1 {
+			t.Errorf("socket %d: remaining %q, want %s", i, resp.Header["X-Ratelimit-Remaining"], want)
+		}
+		if i%2 == 1 {
+			if _, err := io.ReadAll(r); err != nil {
+				t.Errorf("socket %d, whose upstream died: %v", i, err)
+			}
+			conn.Close()
+			continue
+		}
+		if _, err := io.WriteString(conn, "late\n"); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"early\n", "late\n"} {
+			if got, err := r.ReadString('\n'); err != nil || got != want {
+				t.Fatalf("socket %d: %q, %v; want %q", i, got, err, want)
+			}
+		}
+		open = append(open, conn)
+	}
+	if f.admitter.spentBy("t1", "ws") != 50 {
+		t.Errorf("%d tokens for 50 handshakes", f.admitter.spentBy("t1", "ws"))
+	}
+	for _, conn := range open {
+		conn.Close()
+	}
+	settle(t, before)
+}
+
+func TestUpgradeRefused(t *testing.T) {
+	f := newFixture(t, upgradeEcho, nil)
+	conn := f.dial(t)
+	if _, err := io.WriteString(conn, handshake("/v1/ws?wrong", "k-t1")); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || resp.StatusCode != 502 || resp.Header.Get("X-RateLimit-Remaining") != "199" {
+		t.Errorf("upstream switched to another protocol: %v, %v", resp, err)
+	}
+	f.drain(limit.Key{Tenant: "t1", Route: "ws"})
+	got := f.raw(t, strings.Replace(handshake("/v1/ws", "k-t1"), "Connection: Upgrade", "Connection: Upgrade, close", 1))
+	if !strings.HasPrefix(got, "HTTP/1.1 429 ") || !strings.Contains(got, "Retry-After: ") {
+		t.Errorf("a drained caller's handshake: %.100q", got)
+	}
+}
+
+// request-path 109: an upgrade on a route with repeats is sent once, and nothing breaks after the switch.
+func TestUpgradeIsNotRepeated(t *testing.T) {
+	f := newFixture(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("busy") {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		upgradeEcho(w, r)
+	}, func(c *config.Config) { c.Routes[3].Retry.Attempts = 3 })
+	conn := f.dial(t)
+	if _, err := io.WriteString(conn, handshake("/v1/ws?busy", "k-t1")); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != 503 || f.echo.hits.Load() != 1 {
+		t.Errorf("%v, %v after %d attempts", resp, err, f.echo.hits.Load())
+	}
+	again := f.dial(t)
+	if _, err := io.WriteString(again, handshake("/v1/ws?die", "k-t1")); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.ReadResponse(bufio.NewReader(again), nil); err != nil || resp.StatusCode != 101 {
+		t.Errorf("%v, %v", resp, err)
+	}
+}
+
+// request-path 101: events of a stream arrive as they are sent, trailers arrive, each through every wrapper.
+func TestStreaming(t *testing.T) {
+	next := make(chan struct{})
+	f := newFixture(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Trailer", "X-Sum")
+		for i := range 3 {
+			<-next
+			_, _ = fmt.Fprintf(w, "data: %d\n\n", i)
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				panic(err)
+			}
+		}
+		w.Header().Set("X-Sum", "3")
+		w.Header().Set(http.TrailerPrefix+"X-Late", "yes")
+	}, nil)
+	req, err := http.NewRequest("GET", f.server.URL+"/v1/items", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", "k-t1")
+	// The upstream sends its head with the first event, so the first next comes before the answer.
+	go func() { next <- struct{}{} }()
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	r := bufio.NewReader(resp.Body)
+	for i := range 3 {
+		// Were an event held back, the next would never be asked for and the test would hang.
+		if line, err := r.ReadString('\n'); err != nil || line != fmt.Sprintf("data: %d\n", i) {
+			t.Fatalf("event %d: %q, %v", i, line, err)
+		}
+		if _, err := r.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		if i < 2 {
+			next <- struct{}{}
+		}
+	}
+	if _, err := r.ReadByte(); err != io.EOF {
+		t.Fatalf("after the last event: %v", err)
+	}
+	if resp.Trailer.Get("X-Sum") != "3" || resp.Trailer.Get("X-Late") != "yes" {
+		t.Errorf("trailers %v", resp.Trailer)
+	}
+}
+
+// request-path 103: a large body passes whole, both ways at once, in flat memory.
+func TestLargeBodies(t *testing.T) {
+	const size = 64 << 20
+	f := newFixture(t, func(w http.ResponseWriter, r *http.Request) {
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			t.Error(err)
+		}
+		n, err := io.Copy(w, r.Body)
+		if err != nil || n != size {
+			t.Errorf("upstream got %d bytes, %v", n, err)
+		}
+	}, func(c *config.Config) { c.Routes[2].Retry.Attempts = 3 })
+	req, err := http.NewRequest("POST", f.server.URL+"/v1/upload", io.LimitReader(zeros{}, size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", "k-t1")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if n, err := io.Copy(io.Discard, resp.Body); n != size || err != nil {
+		t.Errorf("client got %d bytes, %v", n, err)
+	}
+	runtime.ReadMemStats(&after)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 8<<20 {
+		t.Errorf("%d bytes were allocated on the way", grown)
+	}
+}
+
+// request-path 106: when the upstream dies amid its answer, the client sees a broken transfer, and nothing stays behind.
+func TestUpstreamDiesMidBody(t *testing.T) {
+	for name, head := range map[string]string{
+		"with a length": "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
+		"in chunks":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, func(w http.ResponseWriter, r *http.Request) {
+				conn, rw, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					panic(err)
+				}
+				defer conn.Close()
+				_, _ = rw.WriteString(head)
+				_ = rw.Flush()
+			}, nil)
+			before := runtime.NumGoroutine()
+			for range 200 {
+				req, err := http.NewRequest("GET", f.server.URL+"/v1/items", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("X-Api-Key", "k-t1")
+				resp, err := http.DefaultTransport.RoundTrip(req)
+				if err != nil {
+					continue // Broken before the head was sent.
+				}
+				if b, err := io.ReadAll(resp.Body); err == nil || string(b) != "half" {
+					t.Fatalf("client got %q and a clean end", b)
+				}
+				resp.Body.Close()
+			}
+			settle(t, before)
+		})
+	}
+}
+
+// request-path 107: clients that leave are 499, end the upstream's request and do not count against it.
+func TestClientAborts(t *testing.T) {
+	started, ended := make(chan struct{}), make(chan struct{})
+	f := newFixture(t, func(w http.ResponseWriter, r *http.Request) {
+		started <- struct{}{}
+		<-r.Context().Done()
+		ended <- struct{}{}
+	}, nil)
+	for range 100 {
+		ctx, leave := context.WithCancel(context.Background())
+		req, err := http.NewRequestWithContext(ctx, "GET", f.server.URL+"/v1/items", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Api-Key", "k-t1")
+		go func() { <-started; leave() }()
+		if _, err := http.DefaultTransport.RoundTrip(req); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		<-ended
+	}
+	if log := f.log.String(); !strings.Contains(log, "status=499") || strings.Contains(log, "status=502") {
+		t.Errorf("log: %s", log)
+	}
+	f.echo.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {})
+	if s := f.do(t, "GET", "/v1/items", nil).StatusCode; s != 200 {
+		t.Errorf("after the aborts: %d", s)
+	}
+}
+
+// An upstream that cannot be reached is 502, one that is too slow 504; both keep the limit's headers.
+func TestUpstreamErrors(t *testing.T) {
+	hold := make(chan struct{})
+	f := newFixture(t, func(w http.ResponseWriter, r *http.Request) { <-hold }, func(c *config.Config) {
+		c.Routes[0].Timeouts.Response = 20 * time.Millisecond
+		c.Routes[1].Timeouts.Total = 20 * time.Millisecond
+		c.Upstreams["nobody"] = config.Upstream{Targets: []config.Target{{URL: "http://127.0.0.1:1"}}}
+		c.Routes[4].Upstream = "nobody"
+	})
+	defer close(hold)
+	for path, want := range map[string]struct {
+		status int
+		kind   string
+	}{
+		"/v1/items": {504, "#upstream-timeout"}, "/v1/items/7": {504, "#upstream-timeout"}, "/v1/open": {502, "#upstream-failed"},
+	} {
+		resp := f.do(t, "GET", path, nil)
+		if resp.StatusCode != want.status || resp.Header.Get("X-RateLimit-Remaining") != "199" || resp.Header.Get("RateLimit") == "" ||
+			!strings.Contains(bodyOf(t, resp), want.kind) {
+			t.Errorf("%s: %d %v", path, resp.StatusCode, resp.Header)
+		}
+	}
+}
+
+// settle waits until no more goroutines run than before, give or take the connections that are kept for later.
+func settle(t *testing.T, before int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	deadline := time.Now().Add(5 * time.Second)
+	for runtime.NumGoroutine() > before+6 {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 64<<10)
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		wg.Go(runtime.Gosched)
+		wg.Wait()
+	}
+}

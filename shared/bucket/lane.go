@@ -68,6 +68,7 @@ type lanes struct {
 	mu     sync.RWMutex
 	byNode map[string]*lane
 	closed bool
+	homes  *homes
 }
 
 func (ls *lanes) send(ctx context.Context, c *call) error {
@@ -79,6 +80,7 @@ func (ls *lanes) send(ctx context.Context, c *call) error {
 			return err
 		}
 		node = master.Options().Addr
+		ls.homes.note(c.slot, node)
 	}
 	l := ls.find(node)
 	if l == nil {

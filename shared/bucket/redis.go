@@ -58,6 +58,9 @@ func NewRedis(o Options) *Redis {
 	o.CallTimeout, o.LossHorizon = orDefault(o.CallTimeout, 500*time.Millisecond), orDefault(o.LossHorizon, 10*time.Minute)
 	s := &Redis{opts: o, script: newScript(o.Script), quit: make(chan struct{})}
 	s.lanes.store = s
+	if _, ok := o.Client.(*redis.ClusterClient); ok {
+		s.lanes.homes = new(homes)
+	}
 	return s
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"partidor.dev/partidor/gateway/internal/config"
 	"partidor.dev/partidor/gateway/internal/control/admin"
+	"partidor.dev/partidor/gateway/internal/control/exchange"
 	"partidor.dev/partidor/gateway/internal/control/rules"
 	"partidor.dev/partidor/gateway/internal/control/usage"
 	"partidor.dev/partidor/gateway/internal/hot"
@@ -55,7 +56,8 @@ type gateway struct {
 	listener *rules.Listener // nil unless the source is a database
 	nats     *nats.Conn      // nil without NATS
 	members  *usage.Members
-	table    *usage.Table
+	table    *usage.Table   // nil without NATS
+	heat     *exchange.Heat // nil without an exchange
 	admitter *admit.Admitter
 	handler  *hot.Handler
 	heart    background // ends before the others: who drains is no longer counted
@@ -106,7 +108,7 @@ func startTelemetry(ctx context.Context, c *config.Config, version string) (*tel
 func (g *gateway) build(ctx context.Context) error {
 	g.holder = snapshot.NewHolder(g.config.Region)
 	for _, step := range []func(context.Context) error{
-		g.listen, g.buildStore, g.buildRules, g.serveAdmin, g.connect, g.buildUsage, g.buildAdmitter, g.startRules, g.warm, g.buildHandler,
+		g.listen, g.buildStore, g.buildRules, g.serveAdmin, g.connect, g.buildUsage, g.buildExchange, g.buildAdmitter, g.startRules, g.warm, g.buildHandler,
 	} {
 		if err := step(ctx); err != nil {
 			return err

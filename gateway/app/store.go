@@ -80,14 +80,6 @@ func (g *gateway) buildAdmitter(ctx context.Context) (err error) {
 	return nil
 }
 
-// counter is where decisions are counted; nowhere if nobody hears of them.
-func (g *gateway) counter() admit.Counter {
-	if g.table == nil {
-		return nil
-	}
-	return g.table
-}
-
 // buildUsage reports over NATS, and hears who else lives.
 func (g *gateway) buildUsage(ctx context.Context) error {
 	u := &g.config.Usage

@@ -57,6 +57,18 @@ func (m *Members) Names() []string {
 	return names
 }
 
+// Leads tells whether this instance is the first of the live ones by name. Two may both believe it for a while.
+func (m *Members) Leads() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name := range m.heard {
+		if name < m.self {
+			return false
+		}
+	}
+	return true
+}
+
 // Hear takes one heartbeat in.
 func (m *Members) Hear(now time.Duration, h *wire.Heartbeat) {
 	m.mu.Lock()

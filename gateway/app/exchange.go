@@ -1,0 +1,61 @@
+package app
+
+import (
+	"context"
+
+	"partidor.dev/partidor/gateway/internal/control/exchange"
+	"partidor.dev/partidor/gateway/internal/control/usage"
+	"partidor.dev/partidor/gateway/internal/hot/admit"
+	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights/agent"
+	"partidor.dev/partidor/shared/rights/redisstore"
+)
+
+// maxHot bounds the keys near their limit that the exchange watches.
+const maxHot = 65_536
+
+// buildExchange moves rights between the regions. It takes a Redis to keep them in and NATS to send them by.
+func (g *gateway) buildExchange(ctx context.Context) error {
+	if g.nats == nil || g.redis == nil {
+		return nil
+	}
+	g.heat = exchange.NewHeat(g.table, maxHot)
+	x, err := exchange.New(exchange.Options{
+		Region: g.config.Region, Instance: g.config.Instance, Conn: g.nats,
+		Store: redisstore.New(redisstore.Options{Client: g.redis, LossHorizon: g.config.Decision.LossHorizon}),
+		Rules: g.holder, Heat: g.heat, Leads: g.members.Leads, Policy: g.policy,
+		Logger: g.logger, Tracer: g.tracer, Meter: g.meter,
+	})
+	if err != nil {
+		return err
+	}
+	g.background.start(ctx, "exchange", x.Run)
+	return nil
+}
+
+func (g *gateway) policy() agent.Policy {
+	p := agent.DefaultPolicy()
+	p.FastLoop = g.config.Exchange.FastLoop != "off"
+	return p
+}
+
+// counting notes decisions for usage reports and for the exchange.
+type counting struct {
+	table *usage.Table
+	heat  *exchange.Heat // nil without an exchange
+}
+
+func (c *counting) Count(key limit.Key, cost int64, allowed bool, d limit.Decision) {
+	c.table.Count(key, cost, allowed, d)
+	if c.heat != nil && key == d.Key {
+		c.heat.Note(&d)
+	}
+}
+
+// counter is where decisions are counted; nowhere if nobody hears of them.
+func (g *gateway) counter() admit.Counter {
+	if g.table == nil {
+		return nil
+	}
+	return &counting{g.table, g.heat}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 
 	"github.com/nats-io/nats.go"
 
@@ -19,6 +20,8 @@ type Options struct {
 	ConfigFile string
 	// Config is the configuration itself, instead of a file.
 	Config []byte
+	// Hangup asks for a reload of ConfigFile with every value, such as SIGHUP.
+	Hangup <-chan os.Signal
 	// Version is what /version and telemetry say.
 	Version string
 

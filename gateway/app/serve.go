@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -15,7 +14,7 @@ import (
 	"partidor.dev/partidor/gateway/internal/hot/identify"
 )
 
-func (g *gateway) buildHandler(context.Context) (err error) {
+func (g *gateway) buildHandler(ctx context.Context) (err error) {
 	g.handler, err = hot.New(hot.Options{
 		Config: g.config, Admitter: g.admitter,
 		Tenants: func() identify.Tenants { return g.holder.Load() },
@@ -26,33 +25,20 @@ func (g *gateway) buildHandler(context.Context) (err error) {
 		return err
 	}
 	g.onClose(g.handler.Close)
+	g.follow(ctx)
 	return nil
 }
 
 // server is the data port's. Request contexts do not end with the gateway's own: requests in flight may finish.
 func (g *gateway) server(l net.Listener) (*http.Server, net.Listener, error) {
-	c := &g.config.Server
-	s := &http.Server{
-		Handler:           g.handler,
-		ReadHeaderTimeout: c.ReadHeaderTimeout,
-		IdleTimeout:       c.IdleTimeout,
-		MaxHeaderBytes:    c.MaxHeaderBytes,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: c.MaxConcurrentStreams},
-		Protocols:         new(http.Protocols),
-		ErrorLog:          slog.NewLogLogger(g.logger.Handler(), slog.LevelDebug), // what clients do wrong is no news
-	}
-	s.Protocols.SetHTTP1(true)
-	s.Protocols.SetHTTP2(true)
-	s.Protocols.SetUnencryptedHTTP2(c.H2C)
 	secure, err := certs.Server(g.config.TLS, g.logger)
 	if err != nil {
 		return nil, nil, fmt.Errorf("tls: %w", err)
 	}
 	if secure != nil {
-		s.TLSConfig = secure
 		l = tls.NewListener(l, secure)
 	}
-	return s, l, nil
+	return hot.NewServer(g.config, g.handler, secure, g.logger), l, nil
 }
 
 // serve answers requests until ctx ends or the listener fails, then drains.

@@ -32,7 +32,9 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "usage: gateway -config FILE [-check-config]")
 		return 2
 	}
-	o := app.Options{ConfigFile: *file, Version: version}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	o := app.Options{ConfigFile: *file, Version: version, Hangup: hangup}
 	if *check {
 		if err := app.Check(o); err != nil {
 			fmt.Fprintln(os.Stderr, err)

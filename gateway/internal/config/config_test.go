@@ -124,3 +124,21 @@ func TestEveryFaultIsTold(t *testing.T) {
 		}
 	}
 }
+
+func TestNeedsRestart(t *testing.T) {
+	running, err := load(t, smallest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := load(t, strings.Replace(smallest, "path: /orders", "path: /v2/orders", 1)+"redis: {db: 3}\nserver: {underscore_headers: [x_y], idle_timeout: 1s}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"server", "redis"}, NeedsRestart(running, next)); d != "" {
+		t.Error(d)
+	}
+	next.Server, next.Redis = running.Server, running.Redis
+	if got := NeedsRestart(running, next); got != nil {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,23 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+)
+
+// reloadable are the sections that take effect while the gateway runs.
+var reloadable = map[string]bool{"identity": true, "addresses": true, "cors": true, "upstreams": true, "routes": true}
+
+// NeedsRestart lists the sections that differ and take effect at the next start only.
+func NeedsRestart(running, next *Config) (sections []string) {
+	a, b := *running, *next
+	a.Server.UnderscoreHeaders, b.Server.UnderscoreHeaders = nil, nil // Reloadable.
+	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
+	for i := range va.NumField() {
+		name, _, _ := strings.Cut(va.Type().Field(i).Tag.Get("yaml"), ",")
+		if !reloadable[name] && !reflect.DeepEqual(va.Field(i).Interface(), vb.Field(i).Interface()) {
+			sections = append(sections, name)
+		}
+	}
+	return sections
+}

@@ -34,7 +34,7 @@ type Admitter struct {
 	rules   *snapshot.Holder
 	store   bucket.Store
 	counter Counter
-	breaker *fallback.Breaker
+	nodes   *nodes
 	local   *fallback.Local
 	memory  *memory
 	metrics *metrics
@@ -56,8 +56,7 @@ func New(now time.Time, o Options) (*Admitter, error) {
 		memory: newMemory(o),
 	}
 	a.calls.New = func() any { return new(call) }
-	o.Breaker.OnChange = a.changed
-	a.breaker = fallback.NewBreaker(o.Breaker)
+	a.nodes = newNodes(o.Store, a.newNode)
 	m, err := newMetrics(o.Meter, a)
 	if err != nil {
 		return nil, err
@@ -123,8 +122,8 @@ func (a *Admitter) count(c *call, d *limit.Decision) {
 // since is now as the parts in memory count it: nanoseconds since the start, on the monotonic clock.
 func (a *Admitter) since(now time.Time) int64 { return int64(now.Sub(a.start)) }
 
-// Degraded tells that Redis is not being asked, or only on trial.
-func (a *Admitter) Degraded() bool { return a.breaker.State() != fallback.Closed }
+// Degraded tells that Redis, or a node of it, is not being asked, or only on trial.
+func (a *Admitter) Degraded() bool { return a.nodes.away() > 0 }
 
 // Credited drops refusals remembered of keys that have just been given tokens or share, so that they are asked for at once.
 func (a *Admitter) Credited(keys ...limit.Key) {

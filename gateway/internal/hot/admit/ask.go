@@ -13,16 +13,17 @@ import (
 
 // ask lets Redis decide within the deadline, else the fallback.
 func (a *Admitter) ask(ctx context.Context, now time.Time, c *call) limit.Decision {
-	permit, ok := a.breaker.Acquire(now)
+	n := a.nodes.of(&c.limits[0])
+	permit, ok := n.Acquire(now)
 	if !ok {
 		return a.fallback(now, c)
 	}
 	life := a.memory.life.Load()
-	if a.present(now, c) && !a.breaker.Calm() {
+	if a.present(now, c) && !n.Calm() {
 		// A debt is sent once, and lost if no answer comes: first see that there is somebody who answers.
 		if took, err := a.probe(ctx, c); err != nil {
 			a.restore(c)
-			return a.failed(now, c, permit, took, err)
+			return a.failed(now, c, n, permit, took, err)
 		}
 	}
 	d, took, err := a.take(ctx, c, c.limits)
@@ -32,19 +33,25 @@ func (a *Admitter) ask(ctx context.Context, now time.Time, c *call) limit.Decisi
 		} else {
 			a.unsettled(c)
 		}
-		return a.failed(now, c, permit, took, err)
+		return a.failed(now, c, n, permit, took, err)
 	}
 	end := now.Add(took)
-	a.breaker.Done(end, permit, took, nil)
+	n.Done(end, permit, took, nil)
 	a.metrics.asked(took)
 	a.learn(end, c, &d, life)
 	return d
 }
 
 // failed is the end of a call that brought no decision.
-func (a *Admitter) failed(now time.Time, c *call, permit fallback.Permit, took time.Duration, err error) limit.Decision {
+func (a *Admitter) failed(now time.Time, c *call, n *node, permit fallback.Permit, took time.Duration, err error) limit.Decision {
 	end := now.Add(took)
-	a.breaker.Done(end, permit, took, err)
+	if n.failed.Load() == nil {
+		lim := c.limits[0]
+		lim.Cost, lim.Owed, lim.Ahead = 0, 0, 0
+		n.failed.Store(&lim)
+	}
+	n.Done(end, permit, took, err)
+	c.failed = true
 	a.metrics.failed(took)
 	return a.fallback(end, c)
 }
@@ -149,7 +156,7 @@ func (a *Admitter) fallback(now time.Time, c *call) limit.Decision {
 		case limit.OnErrorDeny:
 			return limit.Decision{
 				Outcome: limit.Unable, Source: limit.SourceFallback, Key: lim.Key, Rule: lim.Rule, Revision: lim.Revision,
-				Share: lim.Base, RetryAfter: a.retryAfter(now), Degraded: true,
+				Share: lim.Base, RetryAfter: a.retryAfter(now, c), Degraded: true,
 			}
 		case limit.OnErrorAllow:
 		default:
@@ -164,12 +171,12 @@ func (a *Admitter) fallback(now time.Time, c *call) limit.Decision {
 	}
 	d := a.local.Take(now, local, a.terms(c))
 	if d.Outcome == limit.Unable && d.RetryAfter == 0 {
-		d.RetryAfter = a.retryAfter(now)
+		d.RetryAfter = a.retryAfter(now, c)
 	}
 	return d
 }
 
 // retryAfter is when an answer may be had again: the breaker's next trial, at least a second.
-func (a *Admitter) retryAfter(now time.Time) time.Duration {
-	return max(time.Second, a.breaker.RetryAfter(now))
+func (a *Admitter) retryAfter(now time.Time, c *call) time.Duration {
+	return max(time.Second, a.nodes.of(&c.limits[0]).RetryAfter(now))
 }

@@ -18,6 +18,8 @@ type call struct {
 	shadows []bucket.Limit
 	// ahead: every limit allows prefetch.
 	ahead bool
+	// failed: Redis was asked and did not decide.
+	failed bool
 	// intact is false once somebody else may still be using this room.
 	intact bool
 
@@ -30,7 +32,7 @@ type call struct {
 // find fills the call with the limits that hold for req, or answers where the rules alone decide: block first, then
 // unlimited (also by cost 0).
 func (c *call) find(snap *snapshot.Snapshot, req *Request) (limit.Decision, bool) {
-	c.limits, c.shadows, c.ahead = c.limitRoom[:0], c.shadowRoom[:0], true
+	c.limits, c.shadows, c.ahead, c.failed = c.limitRoom[:0], c.shadowRoom[:0], true, false
 	route := snap.Lookup(req.Tenant, req.Route)
 	tenant := snap.Lookup(req.Tenant, limit.TenantRoute)
 	if c.add(snap, req.Route, req, &route) {

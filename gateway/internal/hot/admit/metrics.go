@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"partidor.dev/partidor/shared/fallback"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/telemetry"
 )
@@ -52,7 +51,7 @@ func newMetrics(meter metric.Meter, a *Admitter) (*metrics, error) {
 	shadowed := b.counter("partidor.decisions.shadowed", "{decision}", "Requests that a rule in shadow mode would not have admitted.")
 	unsettled := b.counter("partidor.fallback.unsettled", "{token}", "Tokens admitted without Redis whose settling got no answer; they are not settled again.")
 	returned := b.counter("partidor.prefetch.returned", "{token}", "Tokens taken ahead that went back unused.")
-	degraded := b.gauge("partidor.degraded", "1", "1 while this instance decides without Redis.")
+	degraded := b.gauge("partidor.degraded", "{node}", "Redis nodes without which this instance decides: 0 is well.")
 	known := b.gauge("partidor.fallback.keys", "{key}", "Keys that the fallback remembers.")
 	forgotten := b.counter("partidor.fallback.forgotten", "{key}", "Keys that the fallback forgot for want of room.")
 	instances := b.gauge("partidor.instances", "{instance}", "Live instances among which the fallback divides a slice.")
@@ -77,11 +76,7 @@ func newMetrics(meter metric.Meter, a *Admitter) (*metrics, error) {
 		}
 		o.ObserveInt64(unsettled, m.unknown.Load())
 		o.ObserveInt64(returned, m.returns.Load())
-		var away int64
-		if a.breaker.State() != fallback.Closed {
-			away = 1
-		}
-		o.ObserveInt64(degraded, away)
+		o.ObserveInt64(degraded, int64(a.nodes.away()))
 		o.ObserveInt64(known, int64(a.local.Len()))
 		o.ObserveInt64(forgotten, int64(a.local.Evicted()))
 		o.ObserveInt64(instances, int64(a.opts.Instances()))

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"partidor.dev/partidor/shared/fallback"
 	"partidor.dev/partidor/shared/limit"
 )
 
@@ -28,12 +29,18 @@ type fetched struct {
 	batch atomic.Pointer[batch]
 
 	mu     sync.Mutex
-	flight chan struct{} // closed when the fetch under way has come back, nil without one
-	used   int64         // tokens used since then
-	since  int64         // when rate was last brought up to date
-	rate   float64       // tokens per second that this instance uses, smoothed
-	level  int64         // whole tokens last seen in Redis
-	room   float64       // capacity of the slice when last seen
+	flight *flight // the fetch under way, nil without one
+	used   int64   // tokens used since then
+	since  int64   // when rate was last brought up to date
+	rate   float64 // tokens per second that this instance uses, smoothed
+	level  int64   // whole tokens last seen in Redis
+	room   float64 // capacity of the slice when last seen
+}
+
+// flight is a fetch under way, for others to wait for.
+type flight struct {
+	back   chan struct{} // closed when it has come back
+	failed bool          // without an answer; to be read after that
 }
 
 // batch is tokens taken together.
@@ -126,24 +133,34 @@ func (a *Admitter) prefetched(ctx context.Context, now time.Time, c *call) limit
 	for i := range c.limits {
 		want = min(want, c.hot[i].want(at, a.memory.fetch, instances))
 	}
-	if want < 1 {
+	if want < 1 || a.nodes.of(&c.limits[0]).State() != fallback.Closed {
 		return a.ask(ctx, now, c)
 	}
 	lead := &c.hot[0].fetched
-	flight, mine := lead.board()
+	fetch, mine := lead.board()
 	if !mine {
-		<-flight // comes back within the deadline of whoever began it
-		if d, ok := a.spendAhead(c); ok {
-			return d
-		}
-		if d, ok := c.refused(at); ok {
-			return d
-		}
-		return a.ask(ctx, now, c)
+		return a.share(ctx, now, c, fetch)
 	}
-	defer lead.land(flight)
 	for i := range c.limits {
 		c.limits[i].Ahead = want
+	}
+	d := a.ask(ctx, now, c)
+	lead.land(fetch, c.failed)
+	return d
+}
+
+// share waits for a fetch that another request has begun, which comes back within that one's deadline, and decides by what
+// it brought.
+func (a *Admitter) share(ctx context.Context, now time.Time, c *call, fetch *flight) limit.Decision {
+	<-fetch.back
+	if fetch.failed {
+		return a.fallback(now, c)
+	}
+	if d, ok := a.spendAhead(c); ok {
+		return d
+	}
+	if d, ok := c.refused(a.since(now)); ok {
+		return d
 	}
 	return a.ask(ctx, now, c)
 }
@@ -196,19 +213,20 @@ func (f *fetched) landed(c *call, i int, d *limit.Decision, at int64, life uint6
 }
 
 // board joins the fetch under way, or begins one.
-func (f *fetched) board() (flight chan struct{}, mine bool) {
+func (f *fetched) board() (fetch *flight, mine bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.flight != nil {
 		return f.flight, false
 	}
-	f.flight = make(chan struct{})
+	f.flight = &flight{back: make(chan struct{})}
 	return f.flight, true
 }
 
-func (f *fetched) land(flight chan struct{}) {
+func (f *fetched) land(fetch *flight, failed bool) {
+	fetch.failed = failed
 	f.mu.Lock()
 	f.flight = nil
 	f.mu.Unlock()
-	close(flight)
+	close(fetch.back)
 }

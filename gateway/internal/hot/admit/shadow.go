@@ -14,12 +14,13 @@ const shadowPrefix = "@shadow:"
 // at all while Redis is away.
 func (a *Admitter) shadow(ctx context.Context, now time.Time, c *call) {
 	for i := range c.shadows {
-		permit, ok := a.breaker.Acquire(now)
+		n := a.nodes.of(&c.shadows[i])
+		permit, ok := n.Acquire(now)
 		if !ok {
 			return
 		}
 		d, took, err := a.take(ctx, c, c.shadows[i:i+1])
-		a.breaker.Done(now.Add(took), permit, took, err)
+		n.Done(now.Add(took), permit, took, err)
 		if err != nil {
 			return
 		}

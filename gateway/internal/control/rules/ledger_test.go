@@ -50,6 +50,12 @@ func pool(tb testing.TB, url string) *pgxpool.Pool {
 	return p
 }
 
+// newLedgerLoader is another loader into l's holder.
+func newLedgerLoader(tb testing.TB, l *ledger) *rules.Loader {
+	tb.Helper()
+	return newLoader(tb, rules.Options{Holder: l.holder, Source: rules.NewLedger(l.pool, "eu", 50_000)})
+}
+
 func newLoader(tb testing.TB, o rules.Options) *rules.Loader {
 	tb.Helper()
 	l, err := rules.New(o)

@@ -42,10 +42,15 @@ func tryStart(tb testing.TB, config string) (*gateway, error) {
 	if !strings.Contains(config, "\nregion:") {
 		config += "\nregion: eu\n"
 	}
+	return startOptions(tb, app.Options{Config: []byte(config)})
+}
+
+func startOptions(tb testing.TB, o app.Options) (*gateway, error) {
+	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &gateway{TB: tb, cancel: cancel, done: make(chan error, 1)}
 	serving := make(chan struct{})
-	o := app.Options{Config: []byte(config), Listener: listen(tb), AdminListener: listen(tb)}
+	o.Listener, o.AdminListener = listen(tb), listen(tb)
 	o.Serving = func(data, admin net.Addr) {
 		g.URL, g.Admin = "http://"+data.String(), "http://"+admin.String()
 		close(serving)

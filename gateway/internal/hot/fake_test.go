@@ -207,6 +207,8 @@ func (f *fixture) drain(key limit.Key) {
 	f.admitter.spent[key] = f.admitter.rule.Capacity
 }
 
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
 func bodyOf(t *testing.T, resp *http.Response) string {
 	t.Helper()
 	b, err := io.ReadAll(resp.Body)

@@ -27,7 +27,7 @@ func (a *app) announce(ctx context.Context) {
 	}
 	away := false
 	for ctx.Err() == nil {
-		err := a.store.Listen(ctx, func(at limit.Revision) { away = false; changed(at) })
+		err := a.store.Listen(ctx, func(at limit.Revision) { away = false; changed(at) }, a.runner.Request)
 		if err != nil && ctx.Err() == nil && !away {
 			away = true
 			a.telemetry.Logger.Warn("not listening to the ledger, trying again", "error", err)

@@ -128,7 +128,7 @@ func (a *app) build(ctx context.Context) (err error) {
 		return err
 	}
 	a.admin = &api.Server{
-		Board: board.New(a.store, a.collector), Rebalancer: a.runner, Leadership: a, Readiness: a.notReady,
+		Ledger: a.store, Base: values, Board: board.New(a.store, a.collector), Rebalancer: a.runner, Leadership: a, Readiness: a.notReady,
 		Metrics: tel.MetricsHandler(), Access: tokens, Instance: c.Instance, Version: a.options.Version, Started: a.started, Logger: tel.Logger,
 	}
 	if a.listener = a.options.Listener; a.listener == nil {

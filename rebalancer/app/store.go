@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"partidor.dev/partidor/rebalancer/internal/api"
 	"partidor.dev/partidor/rebalancer/internal/leader"
 	"partidor.dev/partidor/rebalancer/internal/ledger"
 	"partidor.dev/partidor/shared/limit"
@@ -13,12 +14,13 @@ import (
 
 // store is the ledger in either form.
 type store interface {
+	api.Ledger
 	Refresh(ctx context.Context, m *ledger.Mirror) error
 	Commit(ctx context.Context, d ledger.Decision) error
 	Publish(ctx context.Context, term int64, holder string, seen []ledger.Region, shares map[string]limit.Share) error
 	// Listen calls changed with the newest revision, first at once and then after every change, until ctx ends or the
-	// connection breaks.
-	Listen(ctx context.Context, changed func(limit.Revision)) error
+	// connection breaks; and requested whenever somebody asks for a cycle.
+	Listen(ctx context.Context, changed func(limit.Revision), requested func()) error
 }
 
 // lease is the leader row in PostgreSQL, as the election wants it. It remembers what it saw last, for people.

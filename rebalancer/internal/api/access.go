@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"net"
 	"net/http"
 	"strings"
 )
@@ -45,7 +46,7 @@ func (a *Access) identify(r *http.Request) Caller {
 			given = "Bearer " + c.Value
 		}
 	}
-	if given == "" {
+	if given == "" && loopbackHost(r.Host) {
 		return Caller{Name: "anonymous", Role: a.Anonymous}
 	}
 	scheme, token, _ := strings.Cut(given, " ")
@@ -61,6 +62,16 @@ func (a *Access) identify(r *http.Request) Caller {
 		}
 	}
 	return caller
+}
+
+// loopbackHost tells whether a request was made to a name of this machine: a browser can be led here under a foreign name
+// that resolves to loopback, and would let that name's pages read the answers.
+func loopbackHost(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // tokenCookie carries the token of the console's session; it is HttpOnly and SameSite=Strict.

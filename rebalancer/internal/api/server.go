@@ -8,17 +8,27 @@ import (
 
 	"partidor.dev/partidor/rebalancer/internal/board"
 	"partidor.dev/partidor/rebalancer/internal/cycle"
+	"partidor.dev/partidor/rebalancer/internal/ledger"
+	"partidor.dev/partidor/rebalancer/internal/parameter"
+	"partidor.dev/partidor/rebalancer/internal/plan"
+	"partidor.dev/partidor/shared/limit"
 )
 
 // Board shows everything at one moment.
 type Board interface {
 	Picture(ctx context.Context) (*board.Picture, error)
+	// Key is one key, and the picture it is in; one that nobody has used lately as it would begin.
+	Key(ctx context.Context, name limit.Key) (board.Key, *board.Picture, error)
+	// Knowledge is what a plan rests on: the ledger, the demand, and which regions are known, in the order of regions. The
+	// caller may keep and change what it gets.
+	Knowledge(ctx context.Context) (*ledger.Mirror, []plan.Demand, []bool, error)
 	Outdate()
 }
 
 // Rebalancer is the slow loop of this process.
 type Rebalancer interface {
 	Last() cycle.Outcome
+	Parameters() parameter.Values
 }
 
 // Leadership tells who leads.
@@ -34,16 +44,19 @@ type Readiness func() []string
 
 // Server is the admin port. All fields are needed.
 type Server struct {
+	Ledger     Ledger
 	Board      Board
 	Rebalancer Rebalancer
 	Leadership Leadership
 	Readiness  Readiness
 	Metrics    http.Handler
 	Access     Access
-	Instance   string
-	Version    string
-	Started    time.Time
-	Logger     *slog.Logger
+	// Base are the parameters where the ledger sets none.
+	Base     parameter.Values
+	Instance string
+	Version  string
+	Started  time.Time
+	Logger   *slog.Logger
 }
 
 // Handler of everything.
@@ -53,27 +66,17 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /readyz", http.HandlerFunc(s.ready))
 	mux.Handle("GET /metrics", s.Metrics)
 	for _, e := range s.endpoints() {
-		mux.Handle(e.Method+" "+e.Path, s.allow(e.Role, s.serve(e.handle)))
+		mux.Handle(e.method+" "+e.path, s.allow(e.role, s.serve(e.handle)))
 	}
 	mux.Handle("/v1/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, notFound(r.Method+" "+r.URL.Path))
 	}))
-	return harden(mux)
-}
-
-// endpoint is one operation of the API. The OpenAPI document is checked against the list of them.
-type endpoint struct {
-	Method, Path string
-	Role         Role
-	handle       handler
-}
-
-func (s *Server) endpoints() []endpoint {
-	return []endpoint{
-		{"GET", "/v1/status", Viewer, s.status},
-		{"GET", "/v1/regions", Viewer, s.regions},
-		{"GET", "/v1/splits", Viewer, s.splits},
-	}
+	// Browsers send the console's cookie, or nothing where anonymous callers may change things, from foreign pages too.
+	sameOrigin := http.NewCrossOriginProtection()
+	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeProblem(w, problem(http.StatusForbidden, "cross-origin", "Not from a foreign page", ""))
+	}))
+	return harden(sameOrigin.Handler(mux))
 }
 
 // maxBody bounds a request: a declarative set of some ten thousand rules fits.

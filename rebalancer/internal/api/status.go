@@ -64,15 +64,6 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	}{len(reasons) == 0, reasons})
 }
 
-// regions lists all of them: there are few.
-func (s *Server) regions(r *http.Request) (any, error) {
-	p, err := s.picture(r)
-	if err != nil {
-		return nil, err
-	}
-	return Page[board.Region]{Items: p.Regions}, nil
-}
-
 // picture is the newest there is; an old one is better than none.
 func (s *Server) picture(r *http.Request) (*board.Picture, error) {
 	p, err := s.Board.Picture(r.Context())

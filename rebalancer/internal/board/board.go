@@ -2,12 +2,14 @@ package board
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"partidor.dev/partidor/rebalancer/internal/collect"
 	"partidor.dev/partidor/rebalancer/internal/ledger"
 	"partidor.dev/partidor/rebalancer/internal/plan"
+	"partidor.dev/partidor/shared/limit"
 )
 
 // Ledger brings a copy of itself up to date.
@@ -44,6 +46,25 @@ const freshFor = time.Second
 func (b *Board) Picture(ctx context.Context) (*Picture, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.draw(ctx)
+}
+
+// Key is one key and the picture it is in; or, if nobody has used it lately, the key as it would begin.
+func (b *Board) Key(ctx context.Context, name limit.Key) (Key, *Picture, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, err := b.draw(ctx)
+	if p == nil {
+		return Key{}, nil, err
+	}
+	if k, ok := p.Find(name.Tenant, name.Route); ok {
+		return *k, p, nil
+	}
+	return drawKey(&b.mirror, name, time.Now()), p, nil
+}
+
+// draw makes a new picture where the last is too old. The caller holds mu.
+func (b *Board) draw(ctx context.Context) (*Picture, error) {
 	now := time.Now()
 	if b.last != nil && now.Sub(b.last.At) < max(freshFor, 10*b.took) {
 		return b.last, nil
@@ -58,6 +79,25 @@ func (b *Board) Picture(ctx context.Context) (*Picture, error) {
 	b.last = Draw(&b.mirror, b.collector.Demand(now, names), b.collector.Regions(now), now)
 	b.took = time.Since(now)
 	return b.last, nil
+}
+
+// Knowledge is what a plan rests on now. Nothing of it is shared with the board.
+func (b *Board) Knowledge(ctx context.Context) (*ledger.Mirror, []plan.Demand, []bool, error) {
+	m := new(ledger.Mirror)
+	if err := b.ledger.Refresh(ctx, m); err != nil {
+		return nil, nil, nil, err
+	}
+	now := time.Now()
+	names, known := make([]string, len(m.Regions)), make([]bool, len(m.Regions))
+	for i, r := range m.Regions {
+		names[i] = r.Name
+	}
+	for _, h := range b.collector.Regions(now) {
+		if i := slices.Index(names, h.Name); i >= 0 {
+			known[i] = h.Known
+		}
+	}
+	return m, b.collector.Demand(now, names), known, nil
 }
 
 // Outdate makes the next Picture a new one: something has just been changed.

@@ -115,6 +115,13 @@ func Draw(m *ledger.Mirror, demand []plan.Demand, heard []collect.RegionStatus, 
 	return p
 }
 
+// drawKey is one key as it would begin: nobody has used it lately.
+func drawKey(m *ledger.Mirror, name limit.Key, now time.Time) Key {
+	d := drawing{Picture: &Picture{Regions: make([]Region, len(m.Regions))}, mirror: m, now: now, seen: map[limit.Key]struct{}{}}
+	d.add(name, make([]plan.Load, len(m.Regions)))
+	return d.Keys[0]
+}
+
 type drawing struct {
 	*Picture
 	mirror *ledger.Mirror

@@ -233,7 +233,7 @@ func TestRefreshFollowsTheLedger(t *testing.T) {
 func TestListenHearsEveryChange(t *testing.T) {
 	pg, db := opened(t)
 	heard := make(chan limit.Revision, 10)
-	go pg.Listen(t.Context(), func(at limit.Revision) { heard <- at }) //nolint:errcheck // ends with the test
+	go pg.Listen(t.Context(), func(at limit.Revision) { heard <- at }, func() {}) //nolint:errcheck // ends with the test
 	first := <-heard
 	exec(t, db, insertRule, "a", "r")
 	if got := <-heard; !got.Newer(first) {

@@ -14,9 +14,10 @@ import (
 // a fail-over that sends no word is noticed within this time.
 const listenCheck = 5 * time.Second
 
-// Listen calls changed with the newest revision once at the start and after every transaction that took one, in order. It
-// returns when ctx ends or the connection breaks; the caller calls again.
-func (p *Postgres) Listen(ctx context.Context, changed func(limit.Revision)) error {
+// Listen calls changed with the newest revision once at the start and after every transaction that took one, in order; and
+// requested whenever somebody asks for a cycle (RequestCycle). It returns when ctx ends or the connection breaks; the
+// caller calls again.
+func (p *Postgres) Listen(ctx context.Context, changed func(limit.Revision), requested func()) error {
 	conn, err := p.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -27,7 +28,7 @@ func (p *Postgres) Listen(ctx context.Context, changed func(limit.Revision)) err
 		defer cancel()
 		_ = raw.Close(end)
 	}()
-	if _, err := raw.Exec(ctx, `LISTEN partidor_changed`); err != nil {
+	if _, err := raw.Exec(ctx, `LISTEN partidor_changed; LISTEN partidor_run`); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	last, err := observe(ctx, raw)
@@ -37,7 +38,7 @@ func (p *Postgres) Listen(ctx context.Context, changed func(limit.Revision)) err
 	changed(last)
 	for {
 		wait, cancel := context.WithTimeout(ctx, listenCheck)
-		_, err := raw.WaitForNotification(wait)
+		said, err := raw.WaitForNotification(wait)
 		idle := wait.Err() != nil
 		cancel()
 		if ctx.Err() != nil {
@@ -45,6 +46,9 @@ func (p *Postgres) Listen(ctx context.Context, changed func(limit.Revision)) err
 		}
 		if err != nil && !idle {
 			return fmt.Errorf("listen: %w", err)
+		}
+		if said != nil && said.Channel == "partidor_run" {
+			requested()
 		}
 		at, err := observe(ctx, raw)
 		if err != nil {
@@ -55,6 +59,12 @@ func (p *Postgres) Listen(ctx context.Context, changed func(limit.Revision)) err
 			last = at
 		}
 	}
+}
+
+// RequestCycle asks the leader, wherever it is, for a cycle now.
+func (p *Postgres) RequestCycle(ctx context.Context) error {
+	_, err := p.pool.Exec(ctx, `SELECT pg_notify('partidor_run', '')`)
+	return wrap("request a cycle", err)
 }
 
 // observe raises the epoch if PostgreSQL's timeline has changed, and answers the newest revision.

@@ -19,14 +19,16 @@ type Memory struct {
 	path  string
 	clock func() time.Time
 
-	mu       sync.Mutex
-	modified time.Time
-	size     int64
-	mirror   Mirror
-	term     int64
-	history  []Entry
-	entries  int64 // ever recorded
-	fault    error
+	mu                sync.Mutex
+	modified          time.Time
+	size              int64
+	mirror            Mirror
+	term              int64
+	history           []Entry
+	entries           int64 // ever recorded
+	parameterRevision int64
+	fault             error
+	requests          chan struct{}
 }
 
 // memoryHistory bounds what Memory remembers of decisions.
@@ -34,7 +36,7 @@ const memoryHistory = 10_000
 
 // NewMemory reads the rules file at path. clock is time.Now outside tests.
 func NewMemory(path string, clock func() time.Time) (*Memory, error) {
-	m := &Memory{path: path, clock: clock, mirror: Mirror{Parameters: map[string]Parameter{}, Splits: map[limit.Key]Split{}}}
+	m := &Memory{path: path, clock: clock, requests: make(chan struct{}, 1), mirror: Mirror{Parameters: map[string]Parameter{}, Splits: map[limit.Key]Split{}}}
 	if err := m.reload(); err != nil {
 		return nil, err
 	}
@@ -140,8 +142,18 @@ func (m *Memory) record(e Entry) {
 	m.history = append(m.history, e)
 }
 
-// Listen calls changed with the revision of the rules file once at the start and whenever it has risen, until ctx ends.
-func (m *Memory) Listen(ctx context.Context, changed func(limit.Revision)) error {
+// RequestCycle asks the one rebalancer there is.
+func (m *Memory) RequestCycle(context.Context) error {
+	select {
+	case m.requests <- struct{}{}:
+	default: // one is waiting already
+	}
+	return nil
+}
+
+// Listen calls changed with the revision of the rules file once at the start and whenever it has risen, and requested
+// whenever somebody asks for a cycle, until ctx ends.
+func (m *Memory) Listen(ctx context.Context, changed func(limit.Revision), requested func()) error {
 	var last limit.Revision
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -157,6 +169,8 @@ func (m *Memory) Listen(ctx context.Context, changed func(limit.Revision)) error
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-m.requests:
+			requested()
 		case <-tick.C:
 		}
 	}

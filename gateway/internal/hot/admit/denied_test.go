@@ -120,12 +120,9 @@ func TestARefusalCostsNothing(t *testing.T) {
 	ctx, now, req := t.Context(), time.Now(), Request{Tenant: "t1", Route: "items", Cost: 1}
 	a.Admit(ctx, now, req)
 	a.Admit(ctx, now, req)
-	n := testing.AllocsPerRun(1000, func() {
+	wantNoAllocs(t, func() {
 		if d := a.Admit(ctx, now, req); d.Source != limit.SourceDeniedCache {
 			t.Fatalf("by %v", d.Source)
 		}
 	})
-	if n != 0 {
-		t.Errorf("%v allocations", n)
-	}
 }

@@ -35,14 +35,14 @@ type metrics struct {
 	returns atomic.Int64
 
 	calls     metric.Float64Histogram
-	succeeded metric.MeasurementOption
-	broken    metric.MeasurementOption
+	succeeded []metric.RecordOption // made once: an options slice per call would be an allocation
+	broken    []metric.RecordOption
 }
 
 func newMetrics(meter metric.Meter, a *Admitter) (*metrics, error) {
 	m := &metrics{
-		succeeded: metric.WithAttributeSet(attribute.NewSet(attribute.String("result", "ok"))),
-		broken:    metric.WithAttributeSet(attribute.NewSet(attribute.String("result", "error"))),
+		succeeded: []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(attribute.String("result", "ok")))},
+		broken:    []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(attribute.String("result", "error")))},
 	}
 	b := builder{meter: meter}
 	m.calls = b.histogram("partidor.redis.duration", "s", "Time of one call to Redis as the request saw it.")
@@ -112,11 +112,11 @@ func (m *metrics) unsettled(tokens int64)   { m.unknown.Add(tokens) }
 func (m *metrics) returned(tokens int64)    { m.returns.Add(tokens) }
 
 func (m *metrics) asked(took time.Duration) {
-	m.calls.Record(context.Background(), took.Seconds(), m.succeeded)
+	m.calls.Record(context.Background(), took.Seconds(), m.succeeded...)
 }
 
 func (m *metrics) failed(took time.Duration) {
-	m.calls.Record(context.Background(), took.Seconds(), m.broken)
+	m.calls.Record(context.Background(), took.Seconds(), m.broken...)
 }
 
 // builder makes instruments and keeps the first error.

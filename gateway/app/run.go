@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -156,7 +157,7 @@ func (g *gateway) serveAdmin(ctx context.Context) error {
 	}
 	o := admin.Options{
 		Version: version(g.options.Version, g.config), Checks: g.checks(), Metrics: g.telemetry.MetricsHandler(),
-		Token: token, Logger: g.logger,
+		Explain: http.HandlerFunc(g.explain), Token: token, Logger: g.logger,
 	}
 	g.background.start(ctx, "admin port", func(ctx context.Context) error { return admin.Serve(ctx, g.admin, o) })
 	return nil

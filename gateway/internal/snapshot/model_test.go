@@ -119,6 +119,10 @@ func TestSnapshotReadsAsTheWordsSay(t *testing.T) {
 				tenant, route := probe()
 				got := s.Lookup(tenant, route)
 				capacity, at := m.lookup(tenant, route, s.RegionsRevision())
+				steps := s.Explain(tenant, route)
+				if last := steps[len(steps)-1]; last.Rule != got.Rule || last.Scope != got.Scope {
+					t.Fatalf("%s/%s: explained by %s, matched by %s", tenant, route, last.Scope, got.Scope)
+				}
 				if got.Rule.Capacity != capacity || got.Revision != at {
 					t.Fatalf("%s/%s: capacity %d at %s by %s, want %d at %s", tenant, route, got.Rule.Capacity, got.Revision, got.Scope, capacity, at)
 				}

@@ -17,6 +17,7 @@
 -- the refill under the OLD rule, share and hold), adopt (takes a rule that is not older, clamps, never raises), work,
 -- save. The Go twin is shared/bucket; the operations and their order are the same, so both round alike.
 
+local floor, ceil, match, format = math.floor, math.ceil, string.match, string.format
 local WHOLE = 1000000
 -- A token counts as present from this much below 1: sums of refills like 0.1 + 0.1 + … may fall short of it by rounding.
 -- What is taken that way stays in `tokens` as debt, so it is never minted.
@@ -38,11 +39,11 @@ local function parse_rule(text)
   if not text then return nil end
   local r = rules[text]
   if r then return r end
-  local c, n, p, base, kind, window = string.match(text, '^(%d+) (%d+) (%d+) (%d+) ?([123s]?) ?(%w*)$')
+  local c, n, p, base, kind, window = match(text, '^(%d+) (%d+) (%d+) (%d+) ?([123s]?) ?(%w*)$')
   if not c then return nil end
   r = {
     text = text, capacity = tonumber(c), refill = tonumber(n), period = tonumber(p), base = tonumber(base),
-    algorithm = tonumber(kind) or 0, window = tonumber(window) or window, shards = 1,
+    algorithm = tonumber(kind) or 0, window = tonumber(window) or window, shards = 1, slices = {},
   }
   if kind == 's' then
     r.shards = tonumber(window)
@@ -65,8 +66,8 @@ end
 -- compare_rev orders two revisions: negative where a is older than b. An unreadable one is older than any.
 local function compare_rev(a, b)
   if a == b then return 0 end
-  local ae, an = string.match(a or '', '^(%d+)%.(%d+)$')
-  local be, bn = string.match(b or '', '^(%d+)%.(%d+)$')
+  local ae, an = match(a or '', '^(%d+)%.(%d+)$')
+  local be, bn = match(b or '', '^(%d+)%.(%d+)$')
   if not be then return ae and 1 or 0 end
   if not ae then return -1 end
   if ae ~= be then return tonumber(ae) - tonumber(be) end
@@ -83,12 +84,12 @@ local asks = {}
 local function parse_ask(text)
   local a = asks[text]
   if a then return a end
-  local rev, rule, floor, moved, cost, owed, ahead =
-    string.match(text, '^(%d+%.%d+)|([^|]+)|(%d+) ([01]) (%d+) (%-?%d+) (%d+)$')
+  local rev, rule, low, moved, cost, owed, ahead =
+    match(text, '^(%d+%.%d+)|([^|]+)|(%d+) ([01]) (%d+) (%-?%d+) (%d+)$')
   local numbers = parse_rule(rule)
   if not numbers then error('ERR partidor: unreadable limit ' .. text, 0) end
   a = {
-    rev = rev, rule = numbers, floor = tonumber(floor), moved = moved == '1',
+    rev = rev, rule = numbers, floor = tonumber(low), moved = moved == '1',
     cost = tonumber(cost), owed = tonumber(owed), ahead = tonumber(ahead),
   }
   asks[text] = a
@@ -102,7 +103,7 @@ end
 local function new_env(loss, horizon, fenced)
   local now = now_us()
   return {
-    now = now, text = string.format('%.3f', now / 1000),
+    now = now, text = format('%.3f', now / 1000),
     loss = tonumber(loss) * 1000, horizon = tonumber(horizon), fenced = fenced == '1',
   }
 end
@@ -114,25 +115,41 @@ local function part(rule, share)
   return c
 end
 
--- reslice computes b.inforce (ppm), b.eff (tokens) and b.num/b.den (tokens per µs) from b's rule and rights. Call it after
--- every change of b.rule, b.share, b.held or b.floor. Time that rounding left unspent was earned at the old rate and could be
--- worth more at the new one, so it is dropped.
-local function reslice(b, env)
-  local rule = b.rule
-  if b.settled then b.ts = env.now end
-  local share, held = b.share or rule.base, b.held
+-- slice_of is what a share of a rule amounts to while nothing is held: capacity in tokens, rate in num/den tokens per µs, and
+-- the words of a reply that say so. Most buckets of a call share one. The slices of a rule are found by share + 0.5: an
+-- interpreter that keeps whole-numbered fields in an array (the one in miniredis) would make it as long as the share is large.
+local function slice_of(rule, share)
+  local s = rule.slices[share + 0.5]
+  if s then return s end
+  s = { share = share, eff = part(rule, share), num = rule.refill * share, den = rule.period * 1e12 * rule.shards }
+  s.text = format(' s%d e%.17g', share, s.eff)
+  rule.slices[share + 0.5] = s
+  return s
+end
+
+-- measure sets b.slice and b.eff, the effective capacity in tokens, from b's rule and rights.
+local function measure(b, env)
+  local rule, held = b.rule, b.held
+  local share = b.share or rule.base
   if b.lost or env.fenced then
     held = 0
     if b.lost or share > b.floor then share = b.floor end
   end
-  local eff = part(rule, share)
+  local s = slice_of(rule, share)
   if held > 0 then
     local low = part(rule, b.floor < share and b.floor or share)
-    eff = eff - held
+    local eff = s.eff - held
     if eff < low then eff = low end
+    s = { share = share, eff = eff, num = s.num, den = s.den, text = format(' s%d e%.17g', share, eff) }
   end
-  b.inforce, b.eff = share, eff
-  b.num, b.den = rule.refill * share, rule.period * 1e12 * rule.shards
+  b.slice, b.eff = s, s.eff
+end
+
+-- reslice is measure for a bucket that has been settled: call it after every change of b.rule, b.share, b.held or b.floor.
+-- Time that rounding left unspent was earned at the old rate and could be worth more at the new one, so it is dropped.
+local function reslice(b, env)
+  b.ts = env.now
+  measure(b, env)
 end
 
 -- refill gives level and time after the refill from ts to now, at most eff. What rounding would drop from the sum stays in
@@ -152,7 +169,7 @@ local function refill(tokens, ts, now, eff, num, den)
   end
   local back = 0
   if rest > 0 then
-    back = math.floor(rest * den / num)
+    back = floor(rest * den / num)
     if back > now - ts then back = now - ts end
   end
   return sum, now - back
@@ -165,5 +182,5 @@ local function wait_us(tokens, cost, num, den)
   if num <= 0 then return nil end
   local slack = cost * 4 * EPSILON - TOLERANCE / 2
   if slack > 0 then missing = missing + slack end
-  return math.ceil(missing * den / num)
+  return ceil(missing * den / num)
 end

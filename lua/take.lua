@@ -9,7 +9,7 @@
 --   outcome  A allowed (every limit charged), R refused, L larger than a capacity (nothing charged)
 --   limit    index of the limit that the rest speaks of: the one that refused for longest, else the one with least left
 --   tokens   its level afterwards, %.17g
---   s share in force, ppm   e effective capacity, tokens    both always
+--   s share in force, ppm   e effective capacity, tokens    where they are not simply the base share's of the caller's rule
 --   w wait, r reset         µs, for window algorithms; for token buckets they follow from level, slice and rule
 --   g tokens taken ahead    v revision and u rule (commas for spaces) that the bucket goes by, where newer than the caller's
 --   x something unreadable was thrown away    l the key's rights are lost, the floor counts
@@ -49,7 +49,8 @@ local function note(b)
 end
 
 local function answer(outcome, index, b, granted, wait)
-  local s = outcome .. ' ' .. index .. ' ' .. level_text(b.tokens) .. ' s' .. b.inforce .. ' e' .. level_text(b.eff)
+  local s = outcome .. index .. level_of(b)
+  if b.moved or b.lost or b.stale or env.fenced then s = s .. b.slice.text end
   if b.rule.algorithm ~= 0 then
     if outcome == 'R' then s = s .. ' w' .. string.format('%.0f', math.min(wait, window_reset(b, env))) end
     s = s .. ' r' .. string.format('%.0f', window_reset(b, env))
@@ -79,13 +80,13 @@ local function fits(b, ask)
   if b.tokens >= ask.cost - TOLERANCE then return 'A', 0 end
   if ask.cost > b.eff + TOLERANCE then return 'R', math.huge end
   if b.rule.algorithm ~= 0 then return 'R', window_wait(b, ask.cost, env) end
-  return 'R', wait_us(b.tokens, ask.cost, b.num, b.den) or math.huge
+  return 'R', wait_us(b.tokens, ask.cost, b.slice.num, b.slice.den) or math.huge
 end
 
 -- spare is how many tokens ahead a limit can give beyond the cost.
 local function spare(b, ask)
   if ask.ahead == 0 or b.rule.algorithm ~= 0 then return 0 end
-  return math.max(0, math.min(ask.ahead, math.floor(b.tokens - ask.cost + TOLERANCE)))
+  return math.max(0, math.min(ask.ahead, floor(b.tokens - ask.cost + TOLERANCE)))
 end
 
 local function charge(b, amount)
@@ -94,17 +95,19 @@ local function charge(b, amount)
   touch(b)
 end
 
+local FIRST = ' 0 '
+
 local function single(key, ask)
   local b = bucket(key, ask)
   settle_owed(b, ask)
   local outcome, wait = fits(b, ask)
   if outcome ~= 'A' then
     note(b)
-    return answer(outcome, 0, b, 0, wait)
+    return answer(outcome, FIRST, b, 0, wait)
   end
   local granted = spare(b, ask)
   charge(b, ask.cost + granted)
-  return answer('A', 0, b, granted)
+  return answer('A', FIRST, b, granted)
 end
 
 local rank = { A = 0, R = 1, L = 2 }
@@ -123,7 +126,7 @@ local function several(first, list)
   end
   if worst ~= 'A' then
     for _, b in ipairs(found) do note(b) end
-    return answer(worst, at - 1, found[at], 0, longest), first
+    return answer(worst, ' ' .. at - 1 .. ' ', found[at], 0, longest), first
   end
   local granted, least = math.huge, math.huge
   for i, b in ipairs(found) do granted = math.min(granted, spare(b, list[i])) end
@@ -131,21 +134,32 @@ local function several(first, list)
     charge(b, list[i].cost + granted)
     if b.tokens < least then least, at = b.tokens, i end
   end
-  return answer('A', at - 1, found[at], granted), first
+  return answer('A', ' ' .. at - 1 .. ' ', found[at], granted), first
+end
+
+local requests = {}
+-- request gives the limits of one ARGV: an ask, or a list of them.
+local function request(text)
+  if not string.find(text, ';', 1, true) then return parse_ask(text) end
+  local list = {}
+  for one in string.gmatch(text, '[^;]+') do list[#list + 1] = parse_ask(one) end
+  return list
 end
 
 local replies, k = {}, 1
 for r = 4, #ARGV do
   local text = ARGV[r]
-  if string.find(text, ';', 1, true) then
-    local list = {}
-    for one in string.gmatch(text, '[^;]+') do list[#list + 1] = parse_ask(one) end
-    replies[r - 3], k = several(k, list)
+  local asked = requests[text]
+  if not asked then
+    asked = request(text)
+    requests[text] = asked
+  end
+  if asked.rule then
+    replies[r - 3] = single(KEYS[k], asked)
+    k = k + keys_of(asked)
   else
-    local ask = parse_ask(text)
-    replies[r - 3] = single(KEYS[k], ask)
-    k = k + keys_of(ask)
+    replies[r - 3], k = several(k, asked)
   end
 end
-for _, b in ipairs(dirty) do save(b, env) end
+for i = 1, #dirty do save(dirty[i], env) end
 return table.concat(replies, '\n')

@@ -18,12 +18,12 @@ local LETTERS = { h = 3600, d = 86400 }
 -- Howard Hinnant's days-to-date algorithm (https://howardhinnant.github.io/date_algorithms.html).
 local function month_of(day)
   local z = day + 719468
-  local era = math.floor(z / 146097)
+  local era = floor(z / 146097)
   local doe = z - era * 146097
-  local yoe = math.floor((doe - math.floor(doe / 1460) + math.floor(doe / 36524) - math.floor(doe / 146096)) / 365)
-  local doy = doe - (365 * yoe + math.floor(yoe / 4) - math.floor(yoe / 100))
-  local mp = math.floor((5 * doy + 2) / 153)
-  local first = day - (doy - math.floor((153 * mp + 2) / 5))
+  local yoe = floor((doe - floor(doe / 1460) + floor(doe / 36524) - floor(doe / 146096)) / 365)
+  local doy = doe - (365 * yoe + floor(yoe / 4) - floor(yoe / 100))
+  local mp = floor((5 * doy + 2) / 153)
+  local first = day - (doy - floor((153 * mp + 2) / 5))
   local month = mp < 10 and mp + 3 or mp - 9
   local year = yoe + era * 400 + (month <= 2 and 1 or 0)
   local days = 31
@@ -37,11 +37,11 @@ end
 -- window_of is start and length of the window that holds t, in µs.
 local function window_of(rule, t)
   if rule.window == 'm' then
-    local first, days = month_of(math.floor(t / 86400e6))
+    local first, days = month_of(floor(t / 86400e6))
     return first * 86400e6, days * 86400e6
   end
   local length = (LETTERS[rule.window] or rule.window) * 1e6
-  return math.floor(t / length) * length, length
+  return floor(t / length) * length, length
 end
 
 local function read_window(b)
@@ -55,7 +55,7 @@ local function log_key(b) return b.key .. ':log' end
 
 -- live is how many tokens of the log count at env.now.
 local function live(b, env)
-  local n = redis.pcall('ZCOUNT', log_key(b), string.format('(%.0f', env.now - b.rule.window * 1e6), '+inf')
+  local n = redis.pcall('ZCOUNT', log_key(b), format('(%.0f', env.now - b.rule.window * 1e6), '+inf')
   if type(n) == 'number' then return n end
   if not string.find(n.err, 'WRONGTYPE', 1, true) then error(n.err, 0) end
   b.clear, b.broken = true, true
@@ -89,14 +89,14 @@ local function begin_window(b, env)
   b.used, b.prev, b.seq, b.added = math.max(0, b.eff - b.tokens), 0, b.seq or 0, 0
   b.last, b.ts = env.now, env.now
   if b.rule.algorithm == LOG then
-    b.used = math.ceil(b.used - TOLERANCE)
+    b.used = ceil(b.used - TOLERANCE)
     b.added, b.clear = b.used, true
   end
 end
 
 local function count(b, amount)
   if b.rule.algorithm == LOG then
-    amount = math.max(0, math.ceil(amount - TOLERANCE))
+    amount = math.max(0, ceil(amount - TOLERANCE))
     b.added = b.added + amount
   end
   b.used = math.max(0, b.used + amount)
@@ -110,13 +110,13 @@ local function window_wait(b, cost, env)
   local budget = b.eff - cost
   if b.rule.algorithm == COUNTER then
     if b.used <= budget + TOLERANCE and b.prev > 0 then
-      return math.max(1, math.ceil(left - math.max(0, budget - b.used) * length / b.prev))
+      return math.max(1, ceil(left - math.max(0, budget - b.used) * length / b.prev))
     end
-    return left + math.max(0, math.ceil(length - math.max(0, budget) * length / b.used))
+    return left + math.max(0, ceil(length - math.max(0, budget) * length / b.used))
   end
   if b.clear then return length end
-  local surplus = math.ceil(b.used - budget - TOLERANCE)
-  local found = redis.call('ZRANGEBYSCORE', log_key(b), string.format('(%.0f', env.now - length), '+inf', 'WITHSCORES',
+  local surplus = ceil(b.used - budget - TOLERANCE)
+  local found = redis.call('ZRANGEBYSCORE', log_key(b), format('(%.0f', env.now - length), '+inf', 'WITHSCORES',
     'LIMIT', surplus - 1, 1)
   if not found[2] then return length end
   return math.min(length, tonumber(found[2]) + length - env.now)
@@ -137,11 +137,11 @@ end
 
 -- write_log forgets what no longer counts, pulls entries of a clock that was ahead to the present, and adds the new ones.
 local function write_log(b, env)
-  local key, now = log_key(b), string.format('%.0f', env.now)
+  local key, now = log_key(b), format('%.0f', env.now)
   if b.clear then
     redis.call('DEL', key)
   else
-    redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', env.now - b.rule.window * 1e6))
+    redis.call('ZREMRANGEBYSCORE', key, '-inf', format('%.0f', env.now - b.rule.window * 1e6))
     if b.stepped then
       for _, member in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. now, '+inf')) do redis.call('ZADD', key, now, member) end
     end
@@ -149,18 +149,18 @@ local function write_log(b, env)
   local args = {}
   for i = 1, b.added do
     args[#args + 1] = now
-    args[#args + 1] = now .. '-' .. string.format('%.0f', b.seq + i)
+    args[#args + 1] = now .. '-' .. format('%.0f', b.seq + i)
     if #args >= 1000 or i == b.added then
       redis.call('ZADD', key, unpack(args))
       args = {}
     end
   end
   b.seq, b.added, b.clear = b.seq + b.added, 0, false
-  redis.call('PEXPIRE', key, string.format('%.0f', b.rule.window * 1000 + 1000))
+  redis.call('PEXPIRE', key, format('%.0f', b.rule.window * 1000 + 1000))
 end
 
 local function save_window(b, env)
   if b.rule.algorithm == LOG then write_log(b, env) end
-  redis.call('HSET', b.key, 'used', string.format('%.17g', b.used), 'prev', string.format('%.17g', b.prev),
-    'seq', string.format('%.0f', b.seq))
+  redis.call('HSET', b.key, 'used', format('%.17g', b.used), 'prev', format('%.17g', b.prev),
+    'seq', format('%.0f', b.seq))
 end

@@ -48,15 +48,17 @@ func parseReply(line string, limits []Limit) (limit.Decision, Finding, error) {
 	if !ok {
 		return bad()
 	}
-	f := fields{numbers: NumbersOf(l.Rule, l.Base), revision: l.Revision}
+	f := fields{numbers: NumbersOf(l.Rule, l.Base), revision: l.Revision, share: -1}
 	for rest != "" {
 		word, rest, _ = strings.Cut(rest, " ")
 		if !f.read(word) {
 			return bad()
 		}
 	}
-	s := f.numbers.Slice(Rights{Moved: true, Share: f.share}, false)
-	s.Capacity = f.capacity
+	s := f.numbers.Slice(Rights{Moved: f.share >= 0, Share: f.share}, false)
+	if f.share >= 0 {
+		s.Capacity = f.capacity
+	}
 	d := s.decision(o, tokens, l.Cost)
 	if f.numbers.Algorithm != limit.TokenBucket {
 		d = s.windowDecision(o, tokens, f.wait, f.reset)

@@ -82,10 +82,3 @@ func (c *Checker) Deepest() float64 {
 
 // Excess is how many tokens too many passed in the worst interval; 0 if the limit was kept.
 func (c *Checker) Excess() float64 { return max(0, c.Deepest()-c.capacity) }
-
-// Room is what one ideal bucket for the whole world would hold at now, had it admitted the same.
-func (c *Checker) Room(now time.Duration) float64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return min(c.capacity, c.capacity-c.peak+c.rate*now.Seconds())
-}

@@ -72,18 +72,3 @@ func TestCheckerAccusesOnlyTheGuilty(t *testing.T) {
 		}
 	})
 }
-
-func TestRoomIsTheIdealBuckets(t *testing.T) {
-	c := NewChecker(10, 5)
-	for range 10 {
-		c.Admitted(1, time.Second, time.Second)
-	}
-	for _, tc := range []struct {
-		at   time.Duration
-		want float64
-	}{{time.Second, 0}, {2 * time.Second, 5}, {3 * time.Second, 10}, {9 * time.Second, 10}} {
-		if got := c.Room(tc.at); math.Abs(got-tc.want) > 1e-6 {
-			t.Errorf("room at %s: %v, want %v", tc.at, got, tc.want)
-		}
-	}
-}

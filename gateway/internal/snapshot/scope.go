@@ -7,8 +7,9 @@ import (
 	"partidor.dev/partidor/shared/limit"
 )
 
-// indexFrom is the number of rules in one scope from which a map beats walking them.
-const indexFrom = 16
+// fewRoutes is how many rules of a scope are found by walking their numbers, which fit beside the scope's name into one
+// cache line; more are found by a map.
+const fewRoutes = 6
 
 // routeID stands for a route's name within a snapshot: there are many rules but few routes, and numbers compare faster.
 type routeID uint32
@@ -41,7 +42,8 @@ func (r *routes) with(name string) *routes {
 type scope struct {
 	name  string
 	rules []routeRule
-	index map[routeID]int // route -> rules, from indexFrom on
+	few   [fewRoutes]routeID // of rules in the same order, where there are few
+	index map[routeID]int    // route -> place in rules, where there are more
 	// plan is the scope name of a tenant's plan, empty without one; planRevision is when that was last said.
 	plan         string
 	planRevision limit.Revision
@@ -69,8 +71,8 @@ func (s *scope) find(route routeID) *routeRule {
 		}
 		return nil
 	}
-	for i := range s.rules {
-		if s.rules[i].route == route {
+	for i := range s.few {
+		if s.few[i] == route && i < len(s.rules) {
 			return &s.rules[i]
 		}
 	}
@@ -91,16 +93,22 @@ func (s *scope) at(route routeID) *routeRule {
 	if r := s.find(route); r != nil {
 		return r
 	}
+	n := len(s.rules)
 	s.rules = append(s.rules, routeRule{route: route})
-	if s.index != nil {
-		s.index[route] = len(s.rules) - 1
+	switch {
+	case s.index != nil:
+		s.index[route] = n
+	case n < fewRoutes:
+		s.few[n] = route
+	default:
+		s.reindex()
 	}
-	return &s.rules[len(s.rules)-1]
+	return &s.rules[n]
 }
 
-// reindex makes the index where it is missing and worth it.
+// reindex makes the index where it is needed and missing.
 func (s *scope) reindex() {
-	if s.index != nil || len(s.rules) < indexFrom {
+	if s.index != nil || len(s.rules) <= fewRoutes {
 		return
 	}
 	s.index = make(map[routeID]int, len(s.rules)+1)

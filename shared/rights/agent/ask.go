@@ -2,6 +2,7 @@ package agent
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"partidor.dev/partidor/shared/rights"
@@ -16,6 +17,8 @@ const (
 	askSlowest = 2 * time.Second
 	// spareFresh is how long what a peer said of its spare tokens is believed.
 	spareFresh = time.Second
+	// askPeers is how many peers one ask goes to at most.
+	askPeers = 3
 )
 
 // consider looks at a key after a report: will its bucket run dry, or is it merely not full?
@@ -25,16 +28,17 @@ func (a *Agent) consider(now time.Time, k *key) {
 		return
 	}
 	d, tokens := &k.demand, k.tokens(now)
+	expect := max(d.fast, d.surge())
 	if d.refused >= 1 {
 		a.ask(now, k, true)
 	}
 	small := k.small(p, a.trip)
 	ahead := p.Ahead.Seconds()
 	low := 0.0
-	if expected := d.fast * ahead; expected >= 1 {
+	if expected := expect * ahead; expected >= 1 {
 		low = p.Deviations * math.Sqrt(expected)
 	}
-	if d.fast > 0.05 && tokens+(k.level.rate-d.fast)*ahead < low && (!small || d.fast > k.level.rate) {
+	if expect > 0.05 && tokens+(k.level.rate-expect)*ahead < low && (!small || expect > k.level.rate) {
 		a.ask(now, k, false)
 	}
 	e, q := k.level.effective, k.quantum(p)
@@ -64,11 +68,11 @@ func (a *Agent) ask(now time.Time, k *key, urgent bool) {
 	}
 	tokens, rate, horizon := k.tokens(now), k.level.rate, p.LoanHorizon.Seconds()
 	room := max(k.level.effective-tokens, 0)
-	expect := d.fast
+	expect := max(d.fast, d.surge())
 	if urgent {
 		expect = max(expect, min(d.now, 4*d.fast+0.1*k.level.wholeRate))
 	}
-	need := max(0, expect-rate)*horizon + p.Deviations*math.Sqrt(d.fast*horizon) - tokens
+	need := max(0, expect-rate)*horizon + p.Deviations*math.Sqrt(expect*horizon) - tokens
 	if urgent {
 		need = max(need, math.Ceil(d.refused)-tokens)
 	}
@@ -89,17 +93,34 @@ func (a *Agent) ask(now time.Time, k *key, urgent bool) {
 	a.post(now, k, want)
 }
 
-// post divides an ask over the peers by what they are known to have to spare.
+// post divides an ask over the few peers that are known, or hoped, to have most to spare, by how much that is.
 func (a *Agent) post(now time.Time, k *key, want Ask) {
-	weights, sum := make([]float64, len(k.peers)), 0.0
+	weights := make([]float64, len(k.peers))
 	for i := range k.peers {
+		q := &k.peers[i]
 		weights[i] = 0.02 * k.level.whole
-		if now.Sub(k.peers[i].spareAt) < 2*spareFresh {
-			weights[i] = max(k.peers[i].spare, 0.002*k.level.whole)
+		if age := now.Sub(q.spareAt); age < 2*spareFresh {
+			weights[i] = max(q.spare, 0.002*k.level.whole)
+			if age < spareFresh && want.Rate <= 0 && q.spare < k.quantum(&a.policy) {
+				weights[i] = 0 // it has just said that it has nothing
+			}
 		}
-		sum += weights[i]
 	}
-	for i := range k.peers {
+	chosen := make([]int, 0, askPeers)
+	sum := 0.0
+	for range min(askPeers, len(k.peers)) {
+		best := -1
+		for i, w := range weights {
+			if w > 0 && !slices.Contains(chosen, i) && (best < 0 || w > weights[best]) {
+				best = i
+			}
+		}
+		if best >= 0 {
+			chosen = append(chosen, best)
+			sum += weights[best]
+		}
+	}
+	for _, i := range chosen {
 		if !a.spend(now, k) {
 			return
 		}

@@ -11,6 +11,8 @@ type demand struct {
 	// now is the rate of the last observation, fast and slow follow it with time constants of 0.45 and 1.5 s, usual with
 	// 15 s; peak holds the highest of fast for half a minute or so, high for a few minutes.
 	now, fast, slow, usual, peak, high float64
+	// window is how long the last observation took, in seconds.
+	window float64
 	// refused tokens not yet asked for elsewhere.
 	refused float64
 }
@@ -35,6 +37,7 @@ func (d *demand) observe(now time.Time, rate, refused float64) {
 		return
 	}
 	d.at, d.now = now, rate
+	d.window = elapsed.Seconds()
 	follow(&d.fast, d.now, elapsed, fastTime)
 	follow(&d.slow, d.now, elapsed, slowTime)
 	follow(&d.usual, d.now, elapsed, usualTime)
@@ -47,4 +50,13 @@ func (d *demand) observe(now time.Time, rate, refused float64) {
 
 func follow(v *float64, x float64, elapsed, constant time.Duration) {
 	*v += (x - *v) * (1 - math.Exp(-elapsed.Seconds()/constant.Seconds()))
+}
+
+// surge is the rate that the last observation shows even if chance made it a standard deviation too high: a step in the
+// load shows here at once, while fast still follows.
+func (d *demand) surge() float64 {
+	if d.window <= 0 {
+		return 0
+	}
+	return d.now - math.Sqrt(d.now/d.window)
 }

@@ -51,7 +51,7 @@ func DefaultPolicy() Policy {
 		UrgentReserve: 0.5,
 		FillBelow:     0.7,
 		FillEvery:     time.Second,
-		Quantum:       0.02,
+		Quantum:       0.01,
 		ShareStep:     0.02,
 		Reaction:      200 * time.Millisecond,
 		SmallTrips:    3,

@@ -148,7 +148,7 @@ var errAway = errors.New("connection refused")
 func TestEnforcesTheRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, usage := newFakeStore(), newCounts()
-		a := newAdmitter(t, Options{Rules: rules(t, set("t1", "items", 2, 1)), Store: store, Counter: usage})
+		a := newAdmitter(t, Options{Rules: rules(t, set("t1", "items", 2, 1)), Store: store, Counter: usage, DeniedCache: -1})
 		for i, want := range []struct {
 			outcome   limit.Outcome
 			remaining int64

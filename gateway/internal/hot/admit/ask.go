@@ -61,11 +61,7 @@ func (a *Admitter) learn(now time.Time, c *call, d *limit.Decision, life uint64)
 	a.local.Observe(now, c.limits, d, a.terms(c))
 	at := a.since(now)
 	if i := c.limitOf(d); i >= 0 {
-		if d.Outcome == limit.Refused {
-			a.memory.deny(c, i, d, at)
-		} else if c.hot[i] != nil && d.Outcome == limit.Allowed {
-			c.hot[i].denial.Store(nil)
-		}
+		a.memory.heard(c, i, d, at)
 	}
 	if !c.ahead {
 		return

@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -61,19 +62,50 @@ type denial struct {
 // shortestDenial is the wait below which a refusal is not worth remembering: the answer would be out of date on arrival.
 const shortestDenial = int64(time.Millisecond)
 
-// deny remembers a refusal of limit i, made at at.
-func (m *memory) deny(c *call, i int, d *limit.Decision, at int64) {
+// heard remembers what Redis has decided of limit i at at, so far as it refuses: the request itself, or by what is left the
+// next one like it.
+func (m *memory) heard(c *call, i int, d *limit.Decision, at int64) {
+	lim := &c.limits[i]
+	switch {
+	case d.Outcome == limit.Refused:
+		m.deny(c, i, d, at)
+		return
+	case d.Outcome != limit.Allowed:
+		return
+	case d.Remaining < lim.Cost && d.Ahead == 0 && d.Rule.Algorithm == limit.TokenBucket && d.Rule.Shards <= 1:
+		next := *d
+		next.Outcome, next.RetryAfter = limit.Refused, wait(float64(lim.Cost)-d.Tokens, d.Rule.SliceOf(d.Share).Rate)
+		if m.deny(c, i, &next, at) {
+			return
+		}
+	}
+	if c.hot[i] != nil {
+		c.hot[i].denial.Store(nil)
+	}
+}
+
+// wait is the time in which missing tokens come at rate per second, zero if that is not known.
+func wait(missing, rate float64) time.Duration {
+	if rate <= 0 {
+		return 0
+	}
+	return time.Duration(min(math.Ceil(missing/rate*float64(time.Second)), math.MaxInt64/2))
+}
+
+// deny keeps a refusal of limit i, made at at, if it is worth it.
+func (m *memory) deny(c *call, i int, d *limit.Decision, at int64) bool {
 	wait := int64(d.RetryAfter)
 	if m.denied <= 0 || wait < shortestDenial {
-		return
+		return false
 	}
 	if c.hot[i] == nil {
 		c.hot[i] = m.entry(c.limits[i].Key)
 	}
 	c.hot[i].denial.Store(&denial{
 		decision: *d, cost: c.limits[i].Cost, revision: c.limits[i].Revision,
-		at: at, due: at + wait, end: at + m.denied,
+		at: at, due: at + min(wait, math.MaxInt64-at), end: at + m.denied,
 	})
+	return true
 }
 
 // refused answers from a remembered refusal of one of the limits.

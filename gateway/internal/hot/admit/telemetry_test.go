@@ -110,7 +110,7 @@ func TestMetrics(t *testing.T) {
 			admit(t, a)
 		}
 		decisions := series(t, reader, "partidor.decisions")
-		want := map[string]int64{"outcome=allowed,source=redis": 2, "outcome=refused,source=redis": 1, "outcome=refused,source=denied-cache": 2}
+		want := map[string]int64{"outcome=allowed,source=redis": 2, "outcome=refused,source=denied-cache": 3}
 		for k, v := range want {
 			if decisions[k] != v {
 				t.Errorf("%s = %d, want %d", k, decisions[k], v)

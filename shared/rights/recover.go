@@ -114,7 +114,8 @@ func (s *State) Activate(now time.Time, peers []string) bool {
 }
 
 // Decision sets the amount between two regions that have both forgotten it: From is held to have given To that share. The
-// control plane takes it once, by compare-and-set on both incarnations, such that both keep at least their floors (R12).
+// control plane takes it once, by compare-and-set on both incarnations, such that both keep at least their floors, and only
+// after each has voided the other's former lives: an answer that one of those gave may still be on its way (R12).
 type Decision struct {
 	From, To   string
 	FromNumber int64

@@ -9,7 +9,8 @@ import (
 )
 
 // decide lets the control plane set the amount between two regions that have both forgotten it: once for each pair of
-// incarnations, when everybody else has answered both, and such that the first keeps exactly its floor.
+// incarnations, when everybody else has answered both and each has voided the other's former lives (an answer from one of
+// those may still be on its way), and such that the first keeps exactly its floor.
 func (c *Scope) decide(w *world, emit func(*world, string) bool) bool {
 	if !c.Decide {
 		return true
@@ -18,6 +19,10 @@ func (c *Scope) decide(w *world, emit func(*world, string) bool) bool {
 		for j := i + 1; j < len(w.regions); j++ {
 			a, b := &w.regions[i], &w.regions[j]
 			if w.lost[i] || w.lost[j] || !c.onlyMissing(a, i, j) || !c.onlyMissing(b, j, i) {
+				continue
+			}
+			if c.Broken != DecideEarly && (a.Pair(names[j]) == nil || a.Pair(names[j]).Incarnation != b.Incarnation ||
+				b.Pair(names[i]) == nil || b.Pair(names[i]).Incarnation != a.Incarnation) {
 				continue
 			}
 			m := message{kind: decision, from: int8(i), to: int8(j), number: int8(a.Incarnation), target: int8(b.Incarnation)}

@@ -89,31 +89,44 @@ func (c *Scope) answer(m message) rights.Answer {
 	}
 }
 
-// prune forgets messages that can have no effect any more: of an incarnation that is void, or with nothing new.
+// prune forgets messages that can have no effect any more: nothing new for the incarnations they speak of or, with Trust, of
+// an incarnation that is void.
 func (c *Scope) prune(w *world) {
 	kept := w.net[:0]
 	for _, m := range w.net {
-		s := &w.regions[m.to]
-		p := s.Pair(names[m.from])
-		useless := false
-		if p != nil && m.kind != decision {
-			useless = int64(m.number) < p.Incarnation || m.kind != void && int64(m.target) < s.Incarnation
-			switch out, in := c.toSent(m.out), c.toReceived(m.in); {
-			case s.Phase != rights.Active:
-			case m.kind == row:
-				useless = useless || out.Share <= p.In.Share && out.Ride <= p.In.Ride && out.Loan <= p.In.Loan
-			case m.kind == ack:
-				useless = useless || in.Loan <= p.Acked.Loan && in.Refused <= p.Acked.Refused && in.Share <= p.Acked.Share && in.Ride <= p.Acked.Ride
-			}
-		}
-		if m.kind == answer && m.to == 0 {
-			for k := range w.leaders {
-				useless = useless && w.leaders[k].number != m.target
-			}
-		}
-		if !useless {
+		if m.kind == decision || !c.useless(w, m) {
 			kept = append(kept, m)
 		}
 	}
 	w.net = kept
+}
+
+func (c *Scope) useless(w *world, m message) bool {
+	s := &w.regions[m.to]
+	p := s.Pair(names[m.from])
+	if m.kind == answer {
+		for k := range w.leaders {
+			if m.to == 0 && w.leaders[k].number == m.target && w.leaders[k].answers[m.from].kind == 0 {
+				return false
+			}
+		}
+		return int64(m.target) < s.Incarnation || int64(m.target) == s.Incarnation && s.Phase == rights.Active
+	}
+	if p == nil {
+		return false
+	}
+	if int64(m.number) < p.Incarnation || m.kind != void && int64(m.target) < s.Incarnation {
+		return c.Trust
+	}
+	if s.Phase != rights.Active || int64(m.number) != p.Incarnation {
+		return false
+	}
+	out, in := c.toSent(m.out), c.toReceived(m.in)
+	switch m.kind {
+	case row:
+		return out.Share <= p.In.Share && out.Ride <= p.In.Ride && out.Loan <= p.In.Loan
+	case ack:
+		return in.Share <= p.Acked.Share && in.Ride <= p.Acked.Ride && in.Loan <= p.Acked.Loan && in.Refused <= p.Acked.Refused
+	}
+	return false
 }

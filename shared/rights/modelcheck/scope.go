@@ -21,6 +21,8 @@ type Scope struct {
 	Capacity, Rate int
 	// NewCapacity and NewRate, if not 0, are a rule change that each region hears of at some point.
 	NewCapacity, NewRate int
+	// NewBase, if not nil, is a base split that comes with the rule change, in units.
+	NewBase []int
 	// Moves bounds the gives and loans together; MaxLoan is the largest loan, 0 for none; NoGive leaves only loans.
 	Moves, MaxLoan int
 	NoGive         bool
@@ -34,8 +36,9 @@ type Scope struct {
 	Copies bool
 	// Decide lets the control plane set the amount between two regions that have both forgotten it.
 	Decide bool
-	// Prune forgets messages that can have no effect any more: smaller, and trusts the machine's own refusals.
-	Prune bool
+	// Prune forgets messages that bring nothing new to the incarnations they speak of; Trust also those of incarnations that
+	// are void, which trusts the machine to refuse them.
+	Prune, Trust bool
 	// Broken switches off a rule that is kept around the state machine rather than in it.
 	Broken Environment
 	// MaxStates ends the search early; 0 means never. The result then says so.
@@ -53,7 +56,11 @@ func (c *Scope) numbers(i int, changed bool) bucket.Numbers {
 		capacity, rate = c.NewCapacity, c.NewRate
 	}
 	rule := limit.Rule{Capacity: int64(c.Units * capacity), Refill: int64(c.Units * rate), PeriodSeconds: 1}
-	return bucket.NumbersOf(&rule, limit.Share(c.Base[i])*c.unit())
+	base := c.Base[i]
+	if changed && c.NewBase != nil {
+		base = c.NewBase[i]
+	}
+	return bucket.NumbersOf(&rule, limit.Share(base)*c.unit())
 }
 
 func (c *Scope) floor(i int) limit.Share {
@@ -104,6 +111,8 @@ const (
 	SharedNumber
 	// MintMissing mints without one region's answer (R14).
 	MintMissing
+	// DecideEarly decides before both regions have voided each other's former lives (R12).
+	DecideEarly
 	// OverlapEarly declares a rule change over while loans made before it are out (R16).
 	OverlapEarly
 )

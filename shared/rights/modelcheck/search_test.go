@@ -5,8 +5,13 @@ import (
 	"time"
 )
 
-func TestShortScopesHold(t *testing.T) {
-	for _, c := range Short() {
+// TestScopesHold searches the short scopes, and with -long the long ones too.
+func TestScopesHold(t *testing.T) {
+	scopes := Short()
+	if *long {
+		scopes = append(scopes, Long()...)
+	}
+	for _, c := range scopes {
 		t.Run(c.Name, func(t *testing.T) {
 			begin := time.Now()
 			r, err := Search(c)

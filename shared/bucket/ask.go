@@ -6,7 +6,7 @@ import "strconv"
 func appendAsk(dst []byte, l *Limit) []byte {
 	dst = strconv.AppendInt(dst, l.Revision.Epoch, 10)
 	dst = strconv.AppendInt(append(dst, '.'), l.Revision.Number, 10)
-	n := NumbersOf(l.Rule, l.Base)
+	n := l.numbers()
 	dst = n.appendText(append(dst, '|'), ' ')
 	dst = strconv.AppendInt(append(dst, '|'), int64(l.Floor), 10)
 	if l.Moved {

@@ -35,7 +35,7 @@ func newCall(ctx context.Context, limits []Limit) *call {
 			b = append(b, ';')
 		}
 		b = appendAsk(b, &limits[i])
-		name := limits[i].Key.Redis()
+		name := limits[i].name()
 		c.keys = append(c.keys, name)
 		if limits[i].Rule.Algorithm == limit.SlidingWindowLog {
 			c.keys = append(c.keys, name+":log")

@@ -23,11 +23,11 @@ type Numbers struct {
 	Shards int
 }
 
-// NumbersOf takes the numbers of a rule under a base share.
+// NumbersOf takes the numbers of a rule under a base share, for one bucket that holds the whole slice.
 func NumbersOf(r *limit.Rule, base limit.Share) Numbers {
 	return Numbers{
 		Capacity: r.Capacity, Refill: r.Refill, Period: max(1, r.PeriodSeconds), Base: base,
-		Algorithm: r.Algorithm, Window: r.WindowSeconds, Calendar: r.Calendar, Shards: max(1, r.Shards),
+		Algorithm: r.Algorithm, Window: r.WindowSeconds, Calendar: r.Calendar, Shards: 1,
 	}
 }
 

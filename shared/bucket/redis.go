@@ -86,9 +86,16 @@ func (s *Redis) SetFenced(fenced bool) { s.fenced.Store(fenced) }
 
 // Take implements Store. All limits of one call must be of one tenant, so that they share a slot.
 func (s *Redis) Take(ctx context.Context, limits []Limit) (limit.Decision, error) {
-	if len(limits) == 0 {
+	switch {
+	case len(limits) == 0:
 		return limit.Decision{}, nil
+	case len(limits) == 1 && limits[0].Rule.Shards > 1:
+		return s.takeSharded(ctx, limits[0])
 	}
+	return s.ask(ctx, limits)
+}
+
+func (s *Redis) ask(ctx context.Context, limits []Limit) (limit.Decision, error) {
 	c := newCall(ctx, limits)
 	if err := s.lanes.send(ctx, c); err != nil {
 		return limit.Decision{}, fmt.Errorf("ask redis for a decision: %w", err)

@@ -48,7 +48,7 @@ func parseReply(line string, limits []Limit) (limit.Decision, Finding, error) {
 	if !ok {
 		return bad()
 	}
-	f := fields{numbers: NumbersOf(l.Rule, l.Base), revision: l.Revision, share: -1}
+	f := fields{numbers: l.numbers(), revision: l.Revision, share: -1}
 	for rest != "" {
 		word, rest, _ = strings.Cut(rest, " ")
 		if !f.read(word) {

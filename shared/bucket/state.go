@@ -67,7 +67,7 @@ func (b *bucket) settle(now int64) {
 }
 
 func (b *bucket) adopt(l *Limit, env Env) {
-	known, asked := b.Numbers, NumbersOf(l.Rule, l.Base)
+	known, asked := b.Numbers, l.numbers()
 	order := l.Revision.Compare(b.Revision)
 	if !b.There {
 		order, b.begun = 1, true

@@ -29,6 +29,15 @@ type Limit struct {
 	// Ahead asks for up to so many whole tokens beyond Cost, for the asker to spend without asking. They are given only to
 	// an admitted request, only from what is left after Cost, and the same number of every limit of the call.
 	Ahead int64
+
+	// shard of shards, where a store has spread the key over several buckets; shards 0 is one bucket.
+	shard, shards int
+}
+
+func (l *Limit) numbers() Numbers {
+	n := NumbersOf(l.Rule, l.Base)
+	n.Shards = max(1, l.shards)
+	return n
 }
 
 // Store decides requests against buckets.

@@ -1,0 +1,39 @@
+package bucket
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"partidor.dev/partidor/shared/limit"
+)
+
+// name is the bucket's key in Redis.
+func (l *Limit) name() string {
+	if l.shards > 1 {
+		return l.Key.RedisShard(l.shard)
+	}
+	return l.Key.Redis()
+}
+
+// takeSharded asks one shard at random, and one other before refusing. A shard holds 1/n of the slice. Rules with shards are
+// not for calls with several limits, which need one slot: such a call uses one bucket, whatever the rule says.
+//
+// The levels in the answer are the shard's times n, which is what the others hold if requests fall evenly.
+func (s *Redis) takeSharded(ctx context.Context, l Limit) (limit.Decision, error) {
+	n := l.Rule.Shards
+	first := rand.IntN(n)
+	limits := [1]Limit{l}
+	limits[0].shards, limits[0].shard = n, first
+	d, err := s.ask(ctx, limits[:])
+	if err == nil && d.Outcome == limit.Refused {
+		limits[0].shard, limits[0].Owed = (first+1+rand.IntN(n-1))%n, 0
+		var other limit.Decision
+		if other, err = s.ask(ctx, limits[:]); other.Outcome == limit.Refused && other.RetryAfter > d.RetryAfter {
+			other.RetryAfter = d.RetryAfter
+		}
+		d = other
+	}
+	d.Remaining *= int64(n)
+	d.Tokens *= float64(n)
+	return d, err
+}

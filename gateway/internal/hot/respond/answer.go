@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"partidor.dev/partidor/gateway/internal/config"
+	"partidor.dev/partidor/shared/headers"
 	"partidor.dev/partidor/shared/limit"
 )
 
@@ -64,14 +65,14 @@ func (s *Responder) Write(w http.ResponseWriter, r *http.Request, a Answer) {
 	h["Cache-Control"] = noStore
 	policy, retry := "", int64(0)
 	if d := a.Decision; d != nil {
-		Limits(h, d)
+		headers.Set(h, d)
 		if d.Outcome != limit.Allowed && d.Rule != nil {
 			policy = d.Key.Route
 		}
 	}
 	if a.Problem.Status == http.StatusTooManyRequests || a.Problem.Status == http.StatusServiceUnavailable {
-		retry = RetryAfter(a.Wait, s.spread())
-		setRetryAfter(h, retry)
+		retry = headers.RetryAfter(a.Wait, s.spread())
+		h["Retry-After"] = []string{strconv.FormatInt(retry, 10)}
 	}
 	if a.Problem.Challenge {
 		h["Www-Authenticate"] = s.challenge
@@ -126,7 +127,7 @@ func fill(text string, status int, policy string, retry int64) string {
 // Decorate completes a response of an upstream, whose headers are h, to the request r.
 func (s *Responder) Decorate(h http.Header, r *http.Request, d *limit.Decision) {
 	if d != nil {
-		Limits(h, d)
+		headers.Set(h, d)
 	}
 	s.cors.expose(h, r)
 }

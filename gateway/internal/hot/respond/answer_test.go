@@ -13,6 +13,15 @@ import (
 	"partidor.dev/partidor/shared/limit"
 )
 
+// The names of the headers as http.Header holds them.
+const (
+	headerLimit     = "X-Ratelimit-Limit"
+	headerRemaining = "X-Ratelimit-Remaining"
+	headerReset     = "X-Ratelimit-Reset"
+	headerPolicy    = "Ratelimit-Policy"
+	headerRateLimit = "Ratelimit"
+)
+
 func answer(t *testing.T, c config.Config, r *http.Request, a Answer) *httptest.ResponseRecorder {
 	t.Helper()
 	c.SetDefaults()
@@ -21,6 +30,12 @@ func answer(t *testing.T, c config.Config, r *http.Request, a Answer) *httptest.
 	w := httptest.NewRecorder()
 	s.Write(w, r, a)
 	return w
+}
+
+func key(route string) limit.Key { return limit.Key{Tenant: "t1", Route: route} }
+
+func rule(capacity, refill, period int64) *limit.Rule {
+	return &limit.Rule{Capacity: capacity, Refill: refill, PeriodSeconds: period}
 }
 
 func refused(wait time.Duration) *limit.Decision {

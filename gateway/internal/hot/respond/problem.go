@@ -3,6 +3,8 @@ package respond
 import (
 	"net/http"
 	"strconv"
+
+	"partidor.dev/partidor/shared/headers"
 )
 
 // Problem is one kind of answer that the gateway gives itself.
@@ -61,7 +63,8 @@ const (
 // ClientClosed is the status that logs and metrics show for a client that left before it was answered.
 const ClientClosed = 499
 
-// appendJSON appends the problem's body. policies are the names of the limits that were exceeded.
+// appendJSON appends the problem's body. policies are the names of the limits that were exceeded, spelt as in the headers:
+// what structured fields allow in a string, JSON allows too.
 func (p *Problem) appendJSON(dst []byte, policies ...string) []byte {
 	dst = append(dst, `{"type":`...)
 	dst = strconv.AppendQuote(dst, p.Type)
@@ -75,15 +78,9 @@ func (p *Problem) appendJSON(dst []byte, policies ...string) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = appendJSONString(dst, name)
+			dst = headers.AppendName(dst, name)
 		}
 		dst = append(dst, ']')
 	}
 	return append(dst, "}\n"...)
-}
-
-// appendJSONString quotes a policy's name: printable ASCII stands for itself, other bytes are percent-encoded as in the
-// headers.
-func appendJSONString(dst []byte, s string) []byte {
-	return appendName(dst, s)
 }

@@ -1,4 +1,4 @@
-package respond
+package headers
 
 import "strings"
 

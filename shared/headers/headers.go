@@ -1,4 +1,4 @@
-package respond
+package headers
 
 import (
 	"net/http"
@@ -25,10 +25,10 @@ func Speaks(d *limit.Decision) bool {
 	return d.Source != limit.SourceRule && d.Rule.Mode == limit.Enforce && d.Outcome != limit.Unable
 }
 
-// Limits writes the five headers of a decision into h. The X- headers replace those that are there, which an upstream
+// Set writes the five headers of a decision into h. The X- headers replace those that are there, which an upstream
 // wrote about some limit of its own; our items go behind an upstream's in the list fields, and replace one of the same
 // name. Beyond the values and the slice that holds them nothing is allocated.
-func Limits(h http.Header, d *limit.Decision) {
+func Set(h http.Header, d *limit.Decision) {
 	if !Speaks(d) {
 		return
 	}
@@ -42,7 +42,7 @@ func Limits(h http.Header, d *limit.Decision) {
 	ends[1] = len(buf)
 	buf = strconv.AppendInt(buf, n.reset, 10)
 	ends[2] = len(buf)
-	buf = appendName(buf, d.Key.Route)
+	buf = AppendName(buf, d.Key.Route)
 	name := len(buf) - ends[2]
 	buf = append(buf, ";q="...)
 	buf = strconv.AppendInt(buf, n.quota, 10)
@@ -85,9 +85,9 @@ func putItem(h http.Header, field string, ours []string, name int) {
 	h[field] = append(kept, ours[0])
 }
 
-// appendName appends a policy's name as a string of structured fields (RFC 9651 §3.3.3). Bytes that may not stand there
+// AppendName appends a policy's name as a string of structured fields (RFC 9651 §3.3.3). Bytes that may not stand there
 // are percent-encoded.
-func appendName(dst []byte, name string) []byte {
+func AppendName(dst []byte, name string) []byte {
 	const hex = "0123456789ABCDEF"
 	dst = append(dst, '"')
 	for i := 0; i < len(name); i++ {
@@ -101,9 +101,4 @@ func appendName(dst []byte, name string) []byte {
 		}
 	}
 	return append(dst, '"')
-}
-
-// setRetryAfter writes Retry-After, once.
-func setRetryAfter(h http.Header, seconds int64) {
-	h["Retry-After"] = []string{strconv.FormatInt(seconds, 10)}
 }

@@ -1,4 +1,4 @@
-package respond
+package headers
 
 import (
 	"net/http"
@@ -18,7 +18,7 @@ func rule(capacity, refill, period int64) *limit.Rule {
 
 func key(route string) limit.Key { return limit.Key{Tenant: "t1", Route: route} }
 
-func TestLimits(t *testing.T) {
+func TestSet(t *testing.T) {
 	const day = 86_400
 	tests := []struct {
 		name string
@@ -59,7 +59,7 @@ func TestLimits(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h := http.Header{}
-			Limits(h, &tt.d)
+			Set(h, &tt.d)
 			got := map[string]string(nil)
 			for name, values := range h {
 				if got == nil {
@@ -78,14 +78,14 @@ func TestLimits(t *testing.T) {
 }
 
 // An upstream's list items stay, but for one of our name; its X- headers are replaced.
-func TestLimitsBesideAnUpstreams(t *testing.T) {
+func TestSetBesideAnUpstreams(t *testing.T) {
 	d := limit.Decision{Key: key("items"), Rule: rule(200, 100, 1), Share: limit.Whole, Remaining: 152}
 	h := http.Header{
 		headerRateLimit: {`"up";r=3;t=5, "items";r=9;t=9`, `"items"`},
 		headerPolicy:    {`"up, \"items\"";q=3;w=5`, `"items" ;q=9;w=9,"other";q=1;w=1`},
 		headerRemaining: {"3"}, headerReset: {"1", "2"},
 	}
-	Limits(h, &d)
+	Set(h, &d)
 	want := http.Header{
 		headerRateLimit: {`"up";r=3;t=5`, `"items";r=152;t=2`},
 		headerPolicy:    {`"up, \"items\"";q=3;w=5`, `"other";q=1;w=1`, `"items";q=200;w=2`},
@@ -145,25 +145,25 @@ func TestRetryAfter(t *testing.T) {
 }
 
 // Two allocations: the text of all values, and the slice that holds them.
-func TestLimitsAllocatesValuesOnly(t *testing.T) {
+func TestSetAllocatesValuesOnly(t *testing.T) {
 	d := limit.Decision{Key: key("create-order"), Rule: rule(200, 100, 1), Share: 700_000, Remaining: 139, Tokens: 139.5}
 	h := http.Header{}
-	Limits(h, &d) // The map grows once.
+	Set(h, &d) // The map grows once.
 	if n := testing.AllocsPerRun(100, func() {
 		clear(h)
-		Limits(h, &d)
+		Set(h, &d)
 	}); n > 2 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
-func BenchmarkLimits(b *testing.B) {
+func BenchmarkSet(b *testing.B) {
 	d := limit.Decision{Key: key("create-order"), Rule: rule(200, 100, 1), Share: 700_000, Remaining: 139, Tokens: 139.5, ResetAfter: time.Second}
 	h := http.Header{}
 	b.ReportAllocs()
 	for b.Loop() {
 		clear(h)
-		Limits(h, &d)
+		Set(h, &d)
 	}
 }
 

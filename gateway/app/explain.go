@@ -93,6 +93,12 @@ func (g *gateway) explainLimit(ctx context.Context, s *snapshot.Snapshot, key li
 	for _, step := range s.Explain(key.Tenant, key.Route) {
 		found := "nothing"
 		switch {
+		case step.Rule != nil && step.Rule.Mode == limit.Shadow:
+			found = "shadow rule"
+			if l.Rule == nil {
+				form := rulesfile.Of(step.Tenant, step.Route, step.Rule)
+				l.Rule = &form
+			}
 		case step.Rule != nil:
 			found = "rule"
 			form := rulesfile.Of(step.Tenant, step.Route, step.Rule)

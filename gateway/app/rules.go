@@ -23,7 +23,7 @@ func (g *gateway) buildRules(ctx context.Context) error {
 	o := rules.Options{
 		Holder: g.holder, Default: defaultRule(g.config.Decision.Default),
 		Poll: g.config.Postgres.Poll, File: g.config.Snapshot.File, SaveEvery: g.config.Snapshot.Interval,
-		Logger: g.logger, Meter: g.meter,
+		Logger: g.logger, Meter: g.meter, Tracer: g.tracer,
 	}
 	floor := limit.Share(g.config.Exchange.Floor)
 	if g.config.Rules.File != "" {

@@ -12,6 +12,8 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"partidor.dev/partidor/gateway/internal/snapshot"
 	"partidor.dev/partidor/shared/limit"
@@ -33,6 +35,7 @@ type Options struct {
 	SaveEvery time.Duration
 	Logger    *slog.Logger
 	Meter     metric.Meter
+	Tracer    trace.Tracer
 }
 
 const (
@@ -93,6 +96,9 @@ func New(o Options) (*Loader, error) {
 	or(&o.Logger, slog.New(slog.DiscardHandler))
 	if o.Meter == nil {
 		o.Meter = noop.Meter{}
+	}
+	if o.Tracer == nil {
+		o.Tracer = tracenoop.Tracer{}
 	}
 	l := &Loader{o: o, wake: make(chan struct{}, 1), faults: faultLog{logger: o.Logger}, saver: newSaver(o.File, o.SaveEvery, o.Logger)}
 	l.status.Source = o.Source.Name()
@@ -228,6 +234,8 @@ func (l *Loader) read(ctx context.Context) {
 	if status := l.Status(); !status.Loaded || status.Stale {
 		since = limit.Revision{} // of what is on disk nothing can be taken for certain
 	}
+	ctx, span := l.o.Tracer.Start(ctx, "rules read")
+	defer span.End()
 	within, cancel := context.WithTimeout(ctx, l.o.Timeout)
 	inc, err := l.o.Source.Read(within, since)
 	cancel()
@@ -235,6 +243,7 @@ func (l *Loader) read(ctx context.Context) {
 	if err == nil {
 		err = l.take(ctx, inc, begin)
 	}
+	l.describe(span, inc, err)
 	if ctx.Err() != nil && err != nil {
 		return // stopping
 	}

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // metrics of this package. Series are bounded by tables and results; no tenant, route or row is an attribute.
@@ -98,4 +100,20 @@ func (m *metrics) faulty(ctx context.Context, faults []Fault) {
 	for _, f := range faults {
 		m.faults.Add(ctx, 1, metric.WithAttributes(attribute.String("table", f.Table)))
 	}
+}
+
+// describe says on a span what a read has brought.
+func (l *Loader) describe(span trace.Span, inc *Increment, err error) {
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(attribute.String("partidor.rules.source", l.o.Source.Name()))
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+		return
+	}
+	span.SetAttributes(
+		attribute.String("partidor.revision", inc.Reached.String()), attribute.Bool("partidor.rules.whole", inc.Whole),
+		attribute.Int("partidor.rules.changed", len(inc.Rules)), attribute.Int("partidor.rules.faults", len(inc.Faults)),
+	)
 }

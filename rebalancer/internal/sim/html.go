@@ -142,4 +142,9 @@ func draw(title string, s *Scenario, r *Result, values [][]float64, least, limit
 func num(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
 
 // short is a number for an axis.
-func short(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
+func short(v float64) string {
+	if math.Abs(v) >= 100 {
+		return strconv.FormatFloat(math.Round(v), 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}

@@ -11,8 +11,8 @@ type Step struct {
 	Revision limit.Revision
 }
 
-// Explain is every place that Lookup would ask for (tenant, route), in order, up to the one that answers. The last step
-// of a key that no rule matches is the default.
+// Explain is every place that Lookup would ask for (tenant, route), in order, up to the one that answers; rules in shadow
+// mode are passed by. The last step of a key that no rule matches is the default.
 func (s *Snapshot) Explain(tenant, route string) []Step {
 	places := []Step{
 		{Scope: ScopeTenantRoute, Tenant: tenant, Route: route},
@@ -24,6 +24,7 @@ func (s *Snapshot) Explain(tenant, route string) []Step {
 	}
 	places = append(places, Step{Scope: ScopeRoute, Tenant: limit.Wildcard, Route: route}, Step{Scope: ScopeEverybody, Tenant: limit.Wildcard, Route: limit.Wildcard})
 	var asked []Step
+	shadowed := false
 	for _, p := range places {
 		if route == limit.TenantRoute && p.Route == limit.Wildcard {
 			continue
@@ -31,11 +32,13 @@ func (s *Snapshot) Explain(tenant, route string) []Step {
 		if e, ok := s.Rule(p.Tenant, p.Route); ok {
 			p.Rule, p.Revision = e.Rule, e.Revision
 		}
-		if asked = append(asked, p); p.Rule != nil {
+		asked = append(asked, p)
+		if p.Rule != nil && p.Rule.Mode != limit.Shadow {
 			return asked
 		}
+		shadowed = shadowed || p.Rule != nil
 	}
-	if route == limit.TenantRoute {
+	if shadowed || route == limit.TenantRoute {
 		return asked
 	}
 	return append(asked, Step{Scope: ScopeDefault, Rule: s.defaultRule, Revision: s.defaultRule.Revision})

@@ -27,10 +27,16 @@ type Match struct {
 	Moved bool
 	// Scope is one of the Scope constants.
 	Scope string
+	// Shadow is a rule in shadow mode that is more specific than Rule: it is counted beside it and decides nothing. Where only
+	// rules in shadow mode match, the most specific of them is Rule, and nothing is enforced, not even the default.
+	Shadow *limit.Rule
+
+	shadowScope string
 }
 
 // Lookup is the most specific rule for (tenant, route): the tenant's own, its plan's, everybody's; in each the route's
-// own before the wildcard; else the default. The reserved route limit.TenantRoute is matched by its own name only.
+// own before the wildcard; else the default. A rule in shadow mode lets the next one decide. The reserved route
+// limit.TenantRoute is matched by its own name only.
 func (s *Snapshot) Lookup(tenant, route string) Match {
 	m := Match{Revision: s.regionsAt, Base: s.base, Floor: s.floor}
 	id, any := s.routes.ids[route], anyRoute
@@ -56,7 +62,14 @@ func (s *Snapshot) Lookup(tenant, route string) Match {
 			}
 		}
 	}
-	if m.scope(s.everybody, id, any, ScopeRoute, ScopeEverybody) || route == limit.TenantRoute {
+	if m.scope(s.everybody, id, any, ScopeRoute, ScopeEverybody) {
+		return m
+	}
+	if m.Shadow != nil {
+		m.Rule, m.Scope, m.Shadow = m.Shadow, m.shadowScope, nil
+		return m
+	}
+	if route == limit.TenantRoute {
 		return m
 	}
 	m.Rule, m.Scope = s.defaultRule, ScopeDefault
@@ -84,6 +97,12 @@ func (m *Match) scope(s *scope, id, any routeID, exact, wild string) bool {
 func (m *Match) consult(r *routeRule, name string) bool {
 	m.Revision = m.Revision.Max(r.revision)
 	if r.rule == nil {
+		return false
+	}
+	if r.rule.Mode == limit.Shadow {
+		if m.Shadow == nil {
+			m.Shadow, m.shadowScope = r.rule, name
+		}
 		return false
 	}
 	m.Rule, m.Scope = r.rule, name

@@ -35,10 +35,10 @@ func (c *call) find(snap *snapshot.Snapshot, req *Request) (limit.Decision, bool
 	c.limits, c.shadows, c.ahead, c.failed = c.limitRoom[:0], c.shadowRoom[:0], true, false
 	route := snap.Lookup(req.Tenant, req.Route)
 	tenant := snap.Lookup(req.Tenant, limit.TenantRoute)
-	if c.add(snap, req.Route, req, &route) {
+	if c.add(req.Route, req, &route) {
 		return byRule(limit.Blocked, req.Tenant, req.Route, &route), true
 	}
-	if tenant.Rule != nil && c.add(snap, limit.TenantRoute, req, &tenant) {
+	if tenant.Rule != nil && c.add(limit.TenantRoute, req, &tenant) {
 		return byRule(limit.Blocked, req.Tenant, limit.TenantRoute, &tenant), true
 	}
 	if req.Cost == 0 {
@@ -59,26 +59,35 @@ func byRule(o limit.Outcome, tenant, route string, m *snapshot.Match) limit.Deci
 }
 
 // add takes up one match by its mode and tells whether it blocks.
-func (c *call) add(snap *snapshot.Snapshot, route string, req *Request, m *snapshot.Match) (blocks bool) {
-	room := &c.limits
+func (c *call) add(route string, req *Request, m *snapshot.Match) (blocks bool) {
+	if m.Shadow != nil {
+		c.shadow(route, req, m, m.Shadow)
+	}
 	switch m.Rule.Mode {
 	case limit.Block:
 		return true
 	case limit.Unlimited:
 		return false
 	case limit.Shadow:
-		room, route = &c.shadows, shadowPrefix+route
-	default:
-		c.ahead = c.ahead && m.Rule.Prefetch && m.Rule.Shards <= 1
+		c.shadow(route, req, m, m.Rule)
+		return false
 	}
-	n := len(*room)
-	*room = (*room)[:n+1]
-	lim := &(*room)[n]
+	c.ahead = c.ahead && m.Rule.Prefetch && m.Rule.Shards <= 1
+	n := len(c.limits)
+	c.limits = c.limits[:n+1]
+	lim := &c.limits[n]
 	lim.Key.Tenant, lim.Key.Route = req.Tenant, route
-	lim.Rule, lim.Revision, lim.Base, lim.Floor = m.Rule, m.Revision, m.Base, snap.Floor()
-	lim.Moved = m.Moved && m.Rule.Mode != limit.Shadow
+	lim.Rule, lim.Revision, lim.Base, lim.Floor, lim.Moved = m.Rule, m.Revision, m.Base, m.Floor, m.Moved
 	lim.Cost, lim.Owed, lim.Ahead = req.Cost, 0, 0
 	return false
+}
+
+// shadow adds a limit that is only counted, in a bucket of its own.
+func (c *call) shadow(route string, req *Request, m *snapshot.Match, rule *limit.Rule) {
+	c.shadows = append(c.shadows, bucket.Limit{
+		Key: limit.Key{Tenant: req.Tenant, Route: shadowPrefix + route}, Rule: rule, Revision: m.Revision,
+		Base: m.Base, Floor: m.Floor, Cost: req.Cost,
+	})
 }
 
 // remembered looks up what memory holds of the limits.

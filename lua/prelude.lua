@@ -163,7 +163,7 @@ local function refill(tokens, ts, now, eff, num, den)
   local added = sum - tokens
   local rest = (tokens - (sum - added)) + (gain - added)
   if rest < 0 then
-    local below = sum - math.abs(sum) * EPSILON
+    local below = sum - math.abs(sum) * (EPSILON / 2) -- the next double below, never below tokens
     rest = rest + (sum - below)
     sum = below
   end

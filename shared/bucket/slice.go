@@ -114,7 +114,7 @@ func (s Slice) Refill(l Level, now int64) Level {
 	added := sum - l.Tokens
 	rest := (l.Tokens - (sum - added)) + (gain - added)
 	if rest < 0 {
-		below := sum - float64(math.Abs(sum)*epsilon)
+		below := sum - float64(math.Abs(sum)*(epsilon/2)) // the next double below, never below l.Tokens
 		rest += sum - below
 		sum = below
 	}

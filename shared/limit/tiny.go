@@ -11,12 +11,20 @@ func (r *Rule) Tiny(regions int) bool {
 }
 
 // Home is the region where the rights to a tiny limit sit until they are first moved: the one with the largest share, the
-// first by name among equals. Every part knows it from the base split alone.
+// first by name among equals. Every part knows it from the base split alone. While a change of the base split is under way
+// the shares add up to less than Whole; then a region is the home only if no other can end up larger, else nobody is ("").
+// So two regions never both take themselves for it, whichever of the two splits each has heard of.
 func (s Split) Home() string {
 	home := ""
 	for _, name := range s.Regions() {
 		if home == "" || s[name] > s[home] {
 			home = name
+		}
+	}
+	missing := Whole - s.Sum()
+	for name, share := range s {
+		if missing > 0 && name != home && share+missing >= s[home] {
+			return ""
 		}
 	}
 	return home

@@ -29,3 +29,25 @@ func TestTinyLimitsHaveOneHome(t *testing.T) {
 		t.Error("a single region does not hold everything")
 	}
 }
+
+// From one split to another, by way of the smaller of both for every region: at no time do two neighbouring stages, which
+// regions may follow side by side, name different homes.
+func TestHomeWhileTheBaseSplitChanges(t *testing.T) {
+	for _, tt := range []struct {
+		old, between, next Split
+		home               string // in between
+	}{
+		{Split{"eu": 300_000, "us": 700_000}, Split{"eu": 300_000, "us": 300_000}, Split{"eu": 700_000, "us": 300_000}, ""},
+		{Split{"eu": 700_000, "us": 300_000}, Split{"eu": 600_000, "us": 300_000}, Split{"eu": 600_000, "us": 400_000}, "eu"},
+		{Split{"eu": 500_000, "us": 500_000}, Split{"eu": 400_000, "us": 500_000}, Split{"eu": 400_000, "us": 600_000}, ""},
+	} {
+		if got := tt.between.Home(); got != tt.home {
+			t.Errorf("%v: home %q, want %q", tt.between, got, tt.home)
+		}
+		for _, side := range []Split{tt.old, tt.next} {
+			if got := tt.between.Home(); got != "" && got != side.Home() {
+				t.Errorf("%v beside %v: homes %q and %q", tt.between, side, got, side.Home())
+			}
+		}
+	}
+}

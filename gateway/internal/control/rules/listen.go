@@ -48,6 +48,7 @@ func (l *Listener) Run(ctx context.Context) error {
 			wait = askAgain
 		case heard:
 			delay, wait = listenRetry, listenRetry
+			l.Look() // if the database has gone, it is as well known now as at the next poll
 		}
 		if !failed || heard {
 			l.Logger.InfoContext(ctx, "not listening to the ledger, the poll goes on", "error", err)

@@ -39,6 +39,8 @@ type Options struct {
 }
 
 const (
+	// startWithin bounds the first read where a saved snapshot can serve.
+	startWithin = 15 * time.Second
 	// gap is the least time between two reads, so that a burst of announcements is one read.
 	gap = 50 * time.Millisecond
 	// retryFirst is the wait after a failed read, doubled up to the poll interval.
@@ -128,7 +130,14 @@ func (l *Loader) Start(ctx context.Context) error {
 		l.status.Revision = saved.snapshot.Revision()
 		l.mu.Unlock()
 	}
-	l.read(ctx)
+	first := ctx
+	if saved != nil {
+		// There is something to serve by: better soon and stale than late.
+		var cancel context.CancelFunc
+		first, cancel = context.WithTimeout(ctx, startWithin)
+		defer cancel()
+	}
+	l.read(first)
 	status := l.Status()
 	switch {
 	case !status.Loaded:
@@ -244,7 +253,7 @@ func (l *Loader) read(ctx context.Context) {
 		err = l.take(ctx, inc, begin)
 	}
 	l.describe(span, inc, err)
-	if ctx.Err() != nil && err != nil {
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return // stopping
 	}
 	l.metrics.read(ctx, now.Sub(begin), err)

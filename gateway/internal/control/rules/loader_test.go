@@ -212,3 +212,36 @@ func TestTemporaryRuleEndsInTime(t *testing.T) {
 		}
 	})
 }
+
+// The database does not answer: a gateway with a saved snapshot does not wait for it for long.
+func TestStartDoesNotWaitForASlowSource(t *testing.T) {
+	file := t.TempDir() + "/snapshot"
+	synctest.Test(t, func(t *testing.T) {
+		first := newLoader(t, rules.Options{Holder: snapshot.NewHolder("eu"), Source: &source{visible: 4}, File: file})
+		if err := first.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_ = first.Run(ctx)
+
+		holder, began := snapshot.NewHolder("eu"), time.Now()
+		l := newLoader(t, rules.Options{Holder: holder, Source: silent{}, File: file})
+		if err := l.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 20*time.Second || capacity(holder) != 4 || !l.Status().Stale {
+			t.Errorf("after %s: capacity %d, status %+v", took, capacity(holder), l.Status())
+		}
+	})
+}
+
+// silent is a source that never answers.
+type silent struct{}
+
+func (silent) Name() string { return "silent" }
+
+func (silent) Read(ctx context.Context, _ limit.Revision) (*rules.Increment, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}

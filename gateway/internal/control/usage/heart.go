@@ -35,6 +35,7 @@ type Heart struct {
 	vitals   func() Vitals
 	logger   *slog.Logger
 	sequence uint64
+	doubled  bool // another uses our name; of the subscription's goroutine
 }
 
 // Period is how long an instance may be silent before it counts as gone.
@@ -92,6 +93,13 @@ func (h *Heart) hear(m *nats.Msg) {
 	var b wire.Heartbeat
 	if err := wire.Decode(m.Data, &b); err != nil || b.Region != h.who.Region {
 		return // counted where it matters: by the collector, who hears the same
+	}
+	if b.Instance == h.who.Instance && b.Started > h.who.Started.UnixMilli() {
+		if !h.doubled {
+			h.logger.Error("another gateway of this region uses this instance's name: reports of both are muddled", "instance", b.Instance)
+		}
+		h.doubled = true
+		return
 	}
 	h.members.Hear(h.age(), &b)
 }

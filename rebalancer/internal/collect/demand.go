@@ -64,7 +64,7 @@ func (t *Table) demand(now time.Duration, regions []string, want func(*key) bool
 func (l *load) read(known bool, window time.Duration) plan.Load {
 	return plan.Load{
 		Known: known, Share: l.share,
-		Mean: l.estimate.Mean, Peak: l.estimate.Peak,
+		Mean: l.estimate.Mean, Peak: l.estimate.Peak, Usual: l.estimate.Usual,
 		Offered: l.latest.offered / window.Seconds(), Refused: l.latest.refused / window.Seconds(),
 	}
 }

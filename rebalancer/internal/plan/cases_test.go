@@ -43,7 +43,7 @@ func (w *world) offer(loads ...float64) {
 	}
 	for i, rate := range loads {
 		l := &w.key().Loads[i]
-		l.Mean, l.Peak, l.Offered = w.windows[i].Mean, w.windows[i].Peak, rate
+		l.Mean, l.Peak, l.Usual, l.Offered = w.windows[i].Mean, w.windows[i].Peak, w.windows[i].Usual, rate
 		l.Refused = max(0, rate-float64(l.Share)/1e6*rateOf(w.key().Rule))
 	}
 }
@@ -299,19 +299,25 @@ func TestCuttingTheLimitKeepsShares(t *testing.T) {
 func TestTinyLimitsHaveAHome(t *testing.T) {
 	fifth := limit.Whole / 5
 	w := newWorld(t, 2, 2, fifth, fifth, fifth, fifth, fifth)
+	for i := range w.key().Loads {
+		w.key().Loads[i].Share = 0 // nothing reported yet
+	}
 	w.offer(0.2, 0.1, 0.7, 0.1, 0.1)
-	target := w.cycle()
-	if target.Shares[2] != limit.Whole {
-		t.Fatalf("2/s over five regions is cut into %v", target.Shares)
+	if target := w.cycle(); target.Observed[4] != limit.Whole || target.Shares[2] != limit.Whole {
+		t.Fatalf("2/s over five regions: %v -> %v, want everything first in af, the first by name, then where the demand is", target.Observed, target.Shares)
 	}
-	w.offer(0.2, 0.9, 0.6, 0.1, 0.1)
-	if target := w.cycle(); target.Shares[2] != limit.Whole {
-		t.Errorf("the home moves for a little more demand: %v", target.Shares)
+	for range 5 {
+		w.offer(0.2, 0.9, 0.6, 0.1, 0.1)
+		if target := w.cycle(); target.Shares[2] != limit.Whole {
+			t.Errorf("the home moves for a little more demand: %v", target.Shares)
+		}
 	}
-	w.offer(0.2, 1.9, 0.1, 0.1, 0.1)
-	w.offer(0.2, 1.9, 0.1, 0.1, 0.1)
-	if target := w.cycle(); target.Shares[1] != limit.Whole {
-		t.Errorf("the home does not follow the demand: %v", target.Shares)
+	for range 10 {
+		w.offer(0.2, 1.9, 0.1, 0.1, 0.1)
+		w.cycle()
+	}
+	if got := w.key().Last; got[1] != limit.Whole {
+		t.Errorf("the home does not follow the demand: %v", got)
 	}
 	// Cost 10 of a capacity of 100: every region keeps room for one request, and the limit is divided.
 	w = newWorld(t, 100, 100, 500_000, 500_000)

@@ -45,17 +45,20 @@ type Load struct {
 	// Mean and Peak are the smoothed offered load and its faded peak.
 	Mean float64
 	Peak float64
+	// Usual is the offered load smoothed over many minutes, by which a tiny limit's home is chosen.
+	Usual float64
 	// Offered and Refused are of the latest window, for early cycles and for people.
 	Offered float64
 	Refused float64
 }
 
-// Estimate follows an offered load: an exponentially weighted mean, and a peak that is held and fades. The zero value
-// has seen nothing; its first window sets both, so that a restart does not begin at zero.
+// Estimate follows an offered load: exponentially weighted means, a quick and a slow one, and a peak that is held and fades.
+// The zero value has seen nothing; its first window sets mean and peak, so that a restart does not begin at zero.
 type Estimate struct {
-	Mean float64
-	Peak float64
-	seen bool
+	Mean  float64
+	Peak  float64
+	Usual float64
+	seen  bool
 }
 
 // Observe takes in a window of the given length in which the load was rate on average.
@@ -65,11 +68,13 @@ func (e *Estimate) Observe(rate float64, window time.Duration, p Parameters) {
 	}
 	if !e.seen {
 		e.Mean, e.Peak, e.seen = rate, rate, true
+		e.Usual = rate * (1 - halved(window, usualHalfLife)) // a single window proves nothing of the usual
 		return
 	}
 	keep := halved(window, p.MeanHalfLife)
 	e.Mean = rate + (e.Mean-rate)*keep
 	e.Peak = max(e.Mean, e.Peak*halved(window, p.PeakHalfLife))
+	e.Usual = rate + (e.Usual-rate)*halved(window, usualHalfLife)
 	if e.Mean < negligible {
 		e.Mean = 0
 	}
@@ -80,6 +85,9 @@ func (e *Estimate) Observe(rate float64, window time.Duration, p Parameters) {
 
 // Seen tells whether the estimate rests on at least one window.
 func (e *Estimate) Seen() bool { return e.seen }
+
+// usualHalfLife is long enough for a few requests a minute to tell two regions apart.
+const usualHalfLife = 10 * time.Minute
 
 // negligible is a rate, in tokens per second, of about one token a year: below it a faded load is no load.
 const negligible = 1e-8

@@ -1,22 +1,32 @@
 package plan
 
 import (
+	"slices"
+
 	"partidor.dev/partidor/shared/limit"
 )
 
 // A tiny limit cannot be cut into slices that each still admit a request: all its rights sit in one home region.
 const (
-	// tinyBelow: a limit is tiny where its capacity is below this many requests of the largest cost per region with demand.
+	// tinyBelow: a limit is also treated as tiny where its capacity is below this many requests of its largest cost per
+	// region with demand.
 	tinyBelow = 2
 	// tinyUntil: a limit that has a home keeps it until the capacity is this many. The gap keeps it from flapping.
 	tinyUntil = 3
 	// homeMoves: the home moves to a region whose demand is this many times that of the present home.
 	homeMoves = 2.0
+	// homeCertain, in tokens per second, is what a handful of requests makes of Usual: fewer prove nothing.
+	homeCertain = 0.005
 )
 
-// Tiny tells whether a limit needs a home region: capacity below twice the largest cost for every region with demand.
-func Tiny(capacity, largestCost int64, regionsWithDemand int) bool {
-	return capacity < tinyBelow*max(1, largestCost)*int64(max(1, regionsWithDemand))
+// firstHome is limit.Split.Home by index.
+func firstHome(regions []Region) int {
+	split := limit.Split{}
+	for i := range regions {
+		split[regions[i].Name] = regions[i].Base
+	}
+	home := split.Home()
+	return slices.IndexFunc(regions, func(r Region) bool { return r.Name == home })
 }
 
 // home picks the home region of a tiny limit; ok is false where the limit is not tiny.
@@ -29,7 +39,7 @@ func (s *scratch) home(d *Demand) (home int, ok bool) {
 		if d.Loads[i].demand(s.p) > 0 {
 			active++
 		}
-		if d.Loads[i].Known && !s.regions[i].Drained && (most < 0 || d.Loads[i].demand(s.p) > d.Loads[most].demand(s.p)) {
+		if d.Loads[i].Known && !s.regions[i].Drained && (most < 0 || d.Loads[i].Usual > d.Loads[most].Usual) {
 			most = i
 		}
 	}
@@ -37,7 +47,8 @@ func (s *scratch) home(d *Demand) (home int, ok bool) {
 	if present >= 0 && d.Last != nil {
 		below = tinyUntil
 	}
-	if d.Rule.Algorithm != limit.TokenBucket || d.Rule.Capacity >= below*max(1, d.LargestCost)*int64(max(1, active)) {
+	if !d.Rule.Tiny(len(s.regions)) &&
+		(d.Rule.Algorithm != limit.TokenBucket || d.Rule.Capacity >= below*max(1, d.LargestCost)*int64(max(1, active))) {
 		return 0, false
 	}
 	if d.Pins != nil {
@@ -53,7 +64,7 @@ func (s *scratch) home(d *Demand) (home int, ok bool) {
 	if !d.Loads[present].Known || most < 0 {
 		return present, true
 	}
-	if s.regions[present].Drained || d.Loads[most].demand(s.p) > homeMoves*d.Loads[present].demand(s.p) {
+	if s.regions[present].Drained || d.Loads[most].Usual > homeMoves*d.Loads[present].Usual+homeCertain {
 		return most, true
 	}
 	return present, true

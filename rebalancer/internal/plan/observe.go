@@ -43,10 +43,17 @@ func (s *scratch) observe(d *Demand) {
 	s.whole(limit.Whole, s.claims, s.weights, s.deficit, s.current)
 }
 
-// last is the share that the ledger last wanted for a region: its target, or its base share where the key never moved.
+// last is the share that the ledger last wanted for a region: its target, or its base share where the key never moved
+// (all or nothing where the limit is tiny).
 func (s *scratch) last(d *Demand, region int) limit.Share {
 	if d.Last != nil {
 		return d.Last[region]
+	}
+	if d.Rule.Tiny(len(s.regions)) {
+		if region == s.firstHome {
+			return limit.Whole
+		}
+		return 0
 	}
 	return s.regions[region].Base
 }

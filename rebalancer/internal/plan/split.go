@@ -13,6 +13,8 @@ const leastWeight = float64(limit.Whole) / 100
 type scratch struct {
 	p       *Parameters
 	regions []Region
+	// firstHome is where the rights to tiny limits sit before they are first moved.
+	firstHome int
 
 	// current is the normalised observed split, target the wanted one, floor the least shares; all add up in ppm.
 	current, target, floor []limit.Share
@@ -31,7 +33,7 @@ func newScratch(in *Input) *scratch {
 	f := func() []float64 { return make([]float64, n) }
 	q := func() []limit.Share { return make([]limit.Share, n) }
 	return &scratch{
-		p: &in.Parameters, regions: in.Regions,
+		p: &in.Parameters, regions: in.Regions, firstHome: firstHome(in.Regions),
 		current: q(), target: q(), floor: q(), fixed: make([]bool, n),
 		claims: f(), weights: f(), floors: f(), filled: f(), rest: f(),
 		open: make([]bool, n), atFloor: make([]bool, n), excess: q(), deficit: q(),

@@ -23,6 +23,13 @@ type Window struct {
 	Log []int64
 }
 
+// WindowOf is the window of a fixed window rule that holds at: from start on, before end.
+func WindowOf(rule *limit.Rule, at time.Time) (start, end time.Time) {
+	n := NumbersOf(rule, limit.Whole)
+	from, length := n.windowOf(at.UnixMicro())
+	return time.UnixMicro(from), time.UnixMicro(from + length)
+}
+
 // windowOf is start and length (µs) of the window that holds t.
 func (n *Numbers) windowOf(t int64) (start, length int64) {
 	switch n.Calendar {

@@ -94,7 +94,10 @@ func (s *local) confirmed(l *bucket.Limit, t Terms) limit.Share {
 // refill brings the levels to now under the slice that counted since, then lets sl count: levels are clamped to it, never
 // raised.
 func (s *local) refill(now int64, sl slice) {
-	if passed := now - s.at; passed > 0 {
+	if edge := s.in.edge; edge > 0 && now >= edge {
+		s.part, s.whole = s.in.part, s.in.whole
+		s.at = now
+	} else if passed := now - s.at; passed > 0 {
 		seconds := float64(passed) / float64(time.Second)
 		s.part = min(s.part+seconds*s.in.partRate, s.in.part)
 		s.whole = min(s.whole+seconds*s.in.wholeRate, s.in.whole)
@@ -105,7 +108,7 @@ func (s *local) refill(now int64, sl slice) {
 }
 
 // note keeps fullAt true after a change.
-func (s *local) note() { s.fullAt.Store(s.at + int64(wait(s.in.part-s.part, s.in.partRate))) }
+func (s *local) note() { s.fullAt.Store(s.at + int64(s.in.wait(s.at, s.in.part-s.part))) }
 
 // Observe keeps the limiter warm: Redis has decided d for the limits of one request.
 func (l *Local) Observe(now time.Time, limits []bucket.Limit, d *limit.Decision, t Terms) {
@@ -124,7 +127,7 @@ func (l *Local) observeLevel(at int64, lim *bucket.Limit, d *limit.Decision, t T
 	s := l.lock(at, lim, t)
 	defer s.mu.Unlock()
 	s.seen, s.share = true, d.Share
-	s.in = sliceOf(d.Rule, d.Share, t.Instances)
+	s.in = l.slice(at, d.Rule, d.Share, t.Instances)
 	s.whole = min(d.Tokens, s.in.whole)
 	s.part = min(d.Tokens/float64(max(1, t.Instances)), s.in.part)
 	s.at = at
@@ -135,7 +138,7 @@ func (l *Local) observeLevel(at int64, lim *bucket.Limit, d *limit.Decision, t T
 func (l *Local) observeCharge(at int64, lim *bucket.Limit, t Terms) {
 	s := l.lock(at, lim, t)
 	defer s.mu.Unlock()
-	s.refill(at, sliceOf(lim.Rule, s.confirmed(lim, t), t.Instances))
+	s.refill(at, l.slice(at, lim.Rule, s.confirmed(lim, t), t.Instances))
 	s.whole -= float64(lim.Cost)
 	s.part -= float64(lim.Cost) / float64(max(1, t.Instances))
 	s.note()
@@ -166,7 +169,7 @@ func (l *Local) Take(now time.Time, limits []bucket.Limit, t Terms) limit.Decisi
 func (l *Local) takeOne(at int64, lim *bucket.Limit, t Terms) limit.Decision {
 	s := l.lock(at, lim, t)
 	defer s.mu.Unlock()
-	sl := sliceOf(lim.Rule, s.confirmed(lim, t), t.Instances)
+	sl := l.slice(at, lim.Rule, s.confirmed(lim, t), t.Instances)
 	s.refill(at, sl)
 	cost := float64(lim.Cost)
 	d := limit.Decision{Source: limit.SourceFallback, Key: lim.Key, Rule: lim.Rule, Revision: lim.Revision, Share: sl.share, Degraded: true}
@@ -185,13 +188,13 @@ func (l *Local) takeOne(at int64, lim *bucket.Limit, t Terms) limit.Decision {
 			s.whole -= cost // what the caller asks for counts, or it could ask for more than its slice for ever
 		}
 		if cost <= sl.part {
-			d.RetryAfter = wait(cost-s.part, sl.partRate)
+			d.RetryAfter = sl.wait(at, cost-s.part)
 		}
 	}
 	s.note()
 	d.Tokens = s.part
 	d.Remaining = int64(max(0, math.Floor(s.part+tolerance)))
-	d.ResetAfter = wait(sl.part-s.part, sl.partRate)
+	d.ResetAfter = sl.wait(at, sl.part-s.part)
 	return d
 }
 
@@ -229,7 +232,7 @@ func (l *Local) lock(at int64, lim *bucket.Limit, t Terms) *local {
 }
 
 func (l *Local) begin(at int64, lim *bucket.Limit, t Terms, fresh, lost *local) {
-	sl := sliceOf(lim.Rule, fresh.confirmed(lim, t), t.Instances)
+	sl := l.slice(at, lim.Rule, fresh.confirmed(lim, t), t.Instances)
 	fresh.at, fresh.in, fresh.part, fresh.whole = at, sl, sl.part, sl.whole
 	if lost == nil {
 		return

@@ -218,10 +218,9 @@ func TestTooLargeIsToldApart(t *testing.T) {
 	}
 }
 
-// Case limits 61: an outage of several windows leaves no backlog: what is owed is bounded by what was admitted.
-func TestWindowsAreSpreadOverTheirLength(t *testing.T) {
+func TestSlidingWindowsAreSpreadOverTheirLength(t *testing.T) {
 	l := NewLocal(epoch, 100)
-	limits := one("t1", &limit.Rule{Capacity: 60, PeriodSeconds: 1, Algorithm: limit.FixedWindow, WindowSeconds: 60}, 1)
+	limits := one("t1", &limit.Rule{Capacity: 60, PeriodSeconds: 1, Algorithm: limit.SlidingWindowCounter, WindowSeconds: 60}, 1)
 	admitted := 0
 	for s := range 180 {
 		if l.Take(epoch.Add(time.Duration(s)*time.Second), limits, Terms{}).Outcome == limit.Allowed {
@@ -230,6 +229,63 @@ func TestWindowsAreSpreadOverTheirLength(t *testing.T) {
 	}
 	if admitted < 178 || admitted > 240 {
 		t.Errorf("admitted %d in three windows of 60", admitted)
+	}
+}
+
+// A quota by the day stays one during an outage: each instance has its part of it until midnight UTC, and of the next then.
+func TestFixedWindowsAreKept(t *testing.T) {
+	l := NewLocal(epoch, 100) // noon
+	limits := one("t1", &limit.Rule{Capacity: 1000, PeriodSeconds: 1, Algorithm: limit.FixedWindow, Calendar: limit.CalendarDay}, 1)
+	seen := limit.Decision{Key: limits[0].Key, Rule: limits[0].Rule, Share: limit.Whole, Tokens: 400}
+	terms := Terms{Instances: 4}
+	l.Observe(epoch, limits, &seen, terms)
+	drain := func(now time.Time) (admitted int, last limit.Decision) {
+		for range 1200 {
+			if last = l.Take(now, limits, terms); last.Outcome == limit.Allowed {
+				admitted++
+			}
+		}
+		return admitted, last
+	}
+	if n, d := drain(epoch.Add(time.Hour)); n != 100 || d.RetryAfter != 11*time.Hour {
+		t.Errorf("%d admitted, retry after %v; want a quarter of the 400 left, and 11h", n, d.RetryAfter)
+	}
+	if n, _ := drain(epoch.Add(12*time.Hour - time.Second)); n != 0 {
+		t.Errorf("%d admitted before midnight", n)
+	}
+	if n, d := drain(epoch.Add(12 * time.Hour)); n != 250 || d.RetryAfter != 24*time.Hour {
+		t.Errorf("%d admitted, retry after %v; want a quarter of 1000, and 24h", n, d.RetryAfter)
+	}
+}
+
+// Case limits 61: after an outage of three windows the new window is not charged for the ones before.
+func TestNoBacklogIsCharged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rule *limit.Rule
+		want int64
+	}{
+		// 10 s into the window: what was admitted in it, the whole 60 at its beginning.
+		"fixed window": {&limit.Rule{Capacity: 60, PeriodSeconds: 1, Algorithm: limit.FixedWindow, WindowSeconds: 60}, 60},
+		// One a second came and one a second was used since the burst: 60 are missing, not the 250 admitted.
+		"token bucket": {rule(60, 1), 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, limits := NewLocal(epoch, 100), one("t1", tc.rule, 1)
+			now := epoch
+			for s := range 190 {
+				now = epoch.Add(time.Duration(s) * time.Second)
+				for range 61 {
+					l.Take(now, limits, Terms{})
+				}
+			}
+			if owed := l.Claim(now, limits[0].Key); owed != tc.want {
+				t.Errorf("owed %d, want %d", owed, tc.want)
+			}
+			l.Take(now, limits, Terms{})
+			if owed := l.Claim(now.Add(2*time.Minute), limits[0].Key); owed != 0 {
+				t.Errorf("owed %d two minutes later, want nothing", owed)
+			}
+		})
 	}
 }
 

@@ -18,7 +18,7 @@
 -- that is not void.
 --
 -- Reply: verdict, amount, now (µs), tokens, ts (µs), share, base, floor, held, effective capacity, incarnation, peer's
--- incarnation, epoch, opened, out, in, ack, phase. All strings. The Go twin is shared/rights; operations and their order are
+-- incarnation, epoch, opened, out, in, ack, phase, answered. All strings. The Go twin is shared/rights; operations and their order are
 -- the same.
 
 local MAX = 9007199254740991
@@ -105,5 +105,6 @@ local function report(r)
     r.verdict, integer(r.amount), integer(r.env.now), level_text(b.tokens), integer(b.ts), integer(b.share or 0),
     integer(r.base), integer(b.floor), integer(b.held), level_text(b.eff), integer(r.number), integer(r.known),
     integer(r.epoch), integer(r.heard), join(r.out), join(r.inn), join(r.ack), r.phase,
+    integer(r.answered),
   }
 end

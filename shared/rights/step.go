@@ -1,6 +1,7 @@
 package rights
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -19,9 +20,14 @@ const (
 	OpAcknowledge
 	// OpLook only reports.
 	OpLook
+	// OpBegin starts a new incarnation, OpVoid takes in a peer's, OpLearn its answer, OpActivate ends re-learning.
+	OpBegin
+	OpVoid
+	OpLearn
+	OpActivate
 )
 
-var opNames = [...]string{"", "give", "lend", "apply", "acknowledge", "look"}
+var opNames = [...]string{"", "give", "lend", "apply", "acknowledge", "look", "begin", "void", "learn", "activate"}
 
 func (o Op) String() string {
 	if int(o) < len(opNames) {
@@ -39,9 +45,13 @@ type Step struct {
 	Amount int64
 	// Keep is the share (give) or the tokens (lend) that must stay.
 	Keep float64
-	// Row to apply, Ack to take in.
-	Row Row
-	Ack Ack
+	// Row to apply, Ack to take in, Answer to learn.
+	Row    Row
+	Ack    Ack
+	Answer Answer
+	// Number of the incarnation to begin, or of the peer's that is taken in. Lost: the data is gone, the bucket restarts empty.
+	Number int64
+	Lost   bool
 }
 
 // Report is what a step found and left behind.
@@ -78,6 +88,15 @@ func (r *Report) Ack(from string) Ack {
 	}
 }
 
+// Answer is what the peer is told after a step of OpVoid with the verdict Applied.
+func (r *Report) Answer(from string) Answer {
+	p := &r.Pair
+	return Answer{
+		From: from, To: p.Region, Incarnation: r.Incarnation, Receiver: p.Incarnation, Epoch: p.Epoch, Base: r.Base,
+		Out: p.Out, In: p.In, Acked: p.Acked,
+	}
+}
+
 // Env is what holds around a step executed on a State.
 type Env struct {
 	Now time.Time
@@ -93,24 +112,77 @@ type Env struct {
 func (s *State) Do(env Env, step Step) Report {
 	next := s.Clone()
 	next.Adopt(env.Now, env.Numbers, env.Revision)
-	if !next.Moved {
+	if !next.Moved && step.Op != OpBegin {
 		next.Open(env.Peers)
 	}
-	next.pair(step.Peer).Incarnation = max(next.pair(step.Peer).Incarnation, env.Peers[step.Peer])
+	if step.Op != OpBegin && step.Op != OpActivate {
+		p := next.pair(step.Peer)
+		p.Incarnation = max(p.Incarnation, env.Peers[step.Peer])
+	}
 	var r Report
-	if step.Op == OpAcknowledge && !s.Moved {
-		r.Verdict = Absurd // nothing was ever sent
-	} else {
+	switch step.Op {
+	case OpBegin, OpVoid, OpLearn, OpActivate:
+		r.Verdict = next.relive(env, step)
+	case OpAcknowledge:
+		r.Verdict = Absurd // unless something was ever sent
+		if s.Moved {
+			r = next.execute(env.Now, step)
+		}
+	default:
 		r = next.execute(env.Now, step)
 	}
-	if !s.Moved && r.Verdict == Applied && step.Op == OpApply || !slices.Equal(s.Pairs, next.Pairs) && s.Moved || r.Amount > 0 {
+	if s.changed(&next, step.Op, &r) {
 		*s = next
 	}
 	next.Settle(env.Now)
-	r.Now, r.Level, r.Phase, r.Pair = env.Now, next.Level, next.Phase, *next.Pair(step.Peer)
+	r.Now, r.Level, r.Phase = env.Now, next.Level, next.Phase
+	r.Pair = Pair{Region: step.Peer, Epoch: FirstEpoch}
+	if p := next.Pair(step.Peer); p != nil {
+		r.Pair = *p
+	}
 	r.Share, r.Base, r.Floor, r.Held = next.Share, next.Base, next.Floor, next.Held()
 	r.Effective, r.Incarnation = next.Effective(), next.Incarnation
 	return r
+}
+
+// changed tells whether next, the outcome of a step on s, is to be kept.
+func (s *State) changed(next *State, op Op, r *Report) bool {
+	switch op {
+	case OpLook:
+		return false
+	case OpGive, OpLend:
+		return r.Amount > 0
+	}
+	if r.Verdict != Applied && op != OpVoid {
+		return false
+	}
+	return next.Moved != s.Moved || next.Phase != s.Phase || next.Incarnation != s.Incarnation || !slices.Equal(s.Pairs, next.Pairs)
+}
+
+// relive executes the steps of a new incarnation.
+func (s *State) relive(env Env, step Step) Verdict {
+	switch step.Op {
+	case OpBegin:
+		if !s.Begin(env.Now, step.Number, step.Lost) {
+			return Outdated
+		}
+	case OpVoid:
+		known := s.Pair(step.Peer).Incarnation
+		if step.Number < known {
+			return Outdated
+		}
+		if _, ok := s.Void(env.Now, Void{From: step.Peer, Incarnation: step.Number}); !ok {
+			return Inactive
+		}
+	case OpLearn:
+		return s.Learn(step.Answer)
+	case OpActivate:
+		peers := slices.Sorted(maps.Keys(env.Peers))
+		if !s.Activate(env.Now, peers) {
+			return Inactive
+		}
+	}
+	return Applied
 }
 
 func (s *State) execute(now time.Time, step Step) (r Report) {

@@ -59,6 +59,9 @@ func (a *Agent) follow(now time.Time, k *key) {
 			continue
 		}
 		keep := max(m.Target, k.level.floor, a.keeps(k))
+		if k.tiny() {
+			keep = m.Target // the home moves whole, whatever it is offered: it can be consumed from everywhere
+		}
 		if k.level.share > keep {
 			a.step(rights.Step{Key: k.id, Op: rights.OpGive, Peer: m.To, Amount: int64(m.Amount), Keep: float64(keep)})
 		} else {

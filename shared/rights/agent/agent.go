@@ -78,7 +78,7 @@ func (a *Agent) key(now time.Time, id limit.Key) *key {
 
 // lends tells whether tokens and share of the key may move by the fast loop.
 func (a *Agent) lends(k *key) bool {
-	return k.numbers.Algorithm == limit.TokenBucket && k.numbers.Shards <= 1
+	return k.numbers.Algorithm == limit.TokenBucket && k.numbers.Shards <= 1 && !k.tiny()
 }
 
 // Observe takes in what the instances of the region see of a key: the rate offered (admitted and refused) in tokens per

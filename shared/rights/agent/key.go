@@ -119,6 +119,12 @@ func (k *key) quantum(p *Policy) float64 {
 	return max(1, min(p.Quantum*k.level.wholeRate, p.Quantum*k.level.whole))
 }
 
+// tiny tells whether all rights to the key sit in one home region: nothing is lent, and share moves whole.
+func (k *key) tiny() bool {
+	r := limit.Rule{Capacity: k.numbers.Capacity, Algorithm: k.numbers.Algorithm, Shards: k.numbers.Shards}
+	return r.Tiny(len(k.peers) + 1)
+}
+
 // small tells whether loans can hurt: what travels would be a large part of the capacity.
 func (k *key) small(p *Policy, trip time.Duration) bool {
 	return k.level.whole < p.SmallTrips*k.level.wholeRate*trip.Seconds()

@@ -67,6 +67,9 @@ type planet struct {
 	revision int64
 	rows     []rights.Row
 	acks     []rights.Ack
+	voids    []rights.Void
+	answers  []rights.Answer
+	number   int64 // the highest incarnation given out
 	// world is one virtual bucket of the whole limit, fed with every admission everywhere, while the rule stays the same.
 	world bucket.Level
 }
@@ -109,7 +112,9 @@ func (p *planet) other(i int, label string) int {
 func (p *planet) step() {
 	i := rapid.IntRange(0, len(p.sites)-1).Draw(p.t, "region")
 	s := p.sites[i]
-	switch rapid.IntRange(0, p.kinds).Draw(p.t, "step") {
+	switch rapid.IntRange(-1, p.kinds).Draw(p.t, "step") {
+	case -1:
+		p.lose(i)
 	case 0:
 		p.advance(rapid.Int64Range(0, 3_000_000).Draw(p.t, "elapsed"))
 	case 1, 2:
@@ -118,11 +123,11 @@ func (p *planet) step() {
 		to := p.sites[p.other(i, "to")].name
 		amount := rapid.Int64Range(0, 400_000).Draw(p.t, "share")
 		r := p.do(i, rights.Step{Op: rights.OpGive, Peer: to, Amount: amount, Keep: float64(rapid.Int64Range(0, 100_000).Draw(p.t, "keep"))})
-		p.rows = append(p.rows, r.Row(s.name))
+		p.sent(s, r)
 	case 4:
 		to := p.sites[p.other(i, "to")].name
 		r := p.do(i, rights.Step{Op: rights.OpLend, Peer: to, Amount: rapid.Int64Range(0, 60).Draw(p.t, "loan"), Keep: rapid.Float64Range(0, 20).Draw(p.t, "keep")})
-		p.rows = append(p.rows, r.Row(s.name))
+		p.sent(s, r)
 	case 5, 6:
 		p.deliver()
 	case 7:
@@ -132,7 +137,89 @@ func (p *planet) step() {
 	}
 }
 
+// sent puts the row that a step left behind into the network. A region that is not active sends nothing.
+func (p *planet) sent(s *site, r rights.Report) {
+	if r.Phase == rights.Active {
+		p.rows = append(p.rows, r.Row(s.name))
+	}
+}
+
+// lose takes a region's key away, unless another region has not recovered yet, and begins a new incarnation.
+func (p *planet) lose(i int) {
+	for _, s := range p.sites {
+		if s.state.Phase != rights.Active {
+			return
+		}
+	}
+	s := p.sites[i]
+	if !s.state.Moved {
+		return
+	}
+	if err := s.client.Del(context.Background(), key.Redis()).Err(); err != nil {
+		p.t.Fatal(err)
+	}
+	l := p.limit(i)
+	s.state = rights.State{
+		Numbers: bucket.NumbersOf(l.Rule, l.Base), Revision: l.Revision, Base: s.state.Base, Floor: s.state.Floor,
+		Level: bucket.Level{At: p.now},
+	}
+	p.number++
+	if r := p.do(i, rights.Step{Op: rights.OpBegin, Number: p.number, Lost: true}); r.Verdict != rights.Applied {
+		p.t.Fatalf("begin: %v", r.Verdict)
+	}
+	for _, o := range p.sites {
+		if o != s {
+			p.voids = append(p.voids, rights.Void{From: s.name, To: o.name, Incarnation: p.number})
+		}
+	}
+}
+
+func (p *planet) deliverVoid(v rights.Void) {
+	to := p.at(v.To)
+	r := p.do(to, rights.Step{Op: rights.OpVoid, Peer: v.From, Number: v.Incarnation})
+	if r.Verdict == rights.Applied {
+		p.answers = append(p.answers, r.Answer(v.To))
+	}
+}
+
+func (p *planet) deliverAnswer(a rights.Answer) {
+	to := p.at(a.To)
+	p.do(to, rights.Step{Op: rights.OpLearn, Peer: a.From, Answer: a})
+	p.do(to, rights.Step{Op: rights.OpActivate, Peer: a.From})
+}
+
+// recover completes re-learning: every void that counts is delivered, and every answer.
+func (p *planet) recover() {
+	for _, v := range p.voids {
+		if v.Incarnation == p.number {
+			p.deliverVoid(v)
+		}
+	}
+	for _, a := range p.answers {
+		if a.Receiver == p.number {
+			p.deliverAnswer(a)
+		}
+	}
+	for _, s := range p.sites {
+		if s.state.Phase != rights.Active {
+			p.t.Fatalf("%s is %v although everybody has answered", s.name, s.state.Phase)
+		}
+	}
+}
+
 func (p *planet) deliver() {
+	switch rapid.IntRange(0, 3).Draw(p.t, "kind") {
+	case 0:
+		if len(p.voids) > 0 {
+			p.deliverVoid(rapid.SampledFrom(p.voids).Draw(p.t, "void"))
+			return
+		}
+	case 1:
+		if len(p.answers) > 0 {
+			p.deliverAnswer(rapid.SampledFrom(p.answers).Draw(p.t, "answer"))
+			return
+		}
+	}
 	if len(p.rows) > 0 && rapid.Bool().Draw(p.t, "a row") {
 		p.deliverRow(rapid.SampledFrom(p.rows).Draw(p.t, "row"))
 	} else if len(p.acks) > 0 {
@@ -199,6 +286,7 @@ func (p *planet) admit(cost int64) {
 
 // settle delivers everything until nothing is pending and then adds up the shares.
 func (p *planet) settle() {
+	p.recover()
 	for range 3 {
 		for i, s := range p.sites {
 			states, errs := s.store.Read(context.Background(), []limit.Key{key})
@@ -251,7 +339,7 @@ func TestScriptsEqualTheMachine(t *testing.T) {
 		sites = append(sites, newSite(t, r, peers))
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		p := &planet{t: rt, kinds: rapid.IntRange(6, 7).Draw(rt, "kinds"), sites: sites, now: began, base: []limit.Share{200_000, 500_000, 300_000}, revision: 1}
+		p := &planet{t: rt, kinds: rapid.IntRange(6, 7).Draw(rt, "kinds"), sites: sites, now: began, number: 1, base: []limit.Share{200_000, 500_000, 300_000}, revision: 1}
 		p.rule = limit.Rule{Capacity: 200, Refill: 100, PeriodSeconds: 1}
 		p.world = bucket.Level{Tokens: 200, At: began}
 		for i, s := range sites {

@@ -11,7 +11,7 @@ import (
 )
 
 // reportFields is how many strings lua/rights.lua's report holds.
-const reportFields = 18
+const reportFields = 19
 
 // parseReport reads the reply of a script, in the order that lua/rights.lua states.
 func parseReport(reply []string, peer string) (rights.Report, error) {
@@ -38,6 +38,7 @@ func parseReport(reply []string, peer string) (rights.Report, error) {
 	if r.Phase, ok = rights.ParsePhase(reply[17]); !ok {
 		p.fail(17)
 	}
+	r.Pair.Answered = p.integer(18) == 1
 	return r, p.err
 }
 

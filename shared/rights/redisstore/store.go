@@ -59,7 +59,8 @@ func New(o Options) *Store {
 	s.records.cluster = cluster
 	for op, source := range map[rights.Op]string{
 		rights.OpGive: lua.Give, rights.OpLend: lua.Lend, rights.OpApply: lua.Apply, rights.OpAcknowledge: lua.Acknowledge,
-		rights.OpLook: lua.Look,
+		rights.OpLook: lua.Look, rights.OpBegin: lua.Begin, rights.OpVoid: lua.Void, rights.OpLearn: lua.Learn,
+		rights.OpActivate: lua.Activate,
 	} {
 		if o.Clock != "" {
 			source = lua.OnClock(o.Clock, source)
@@ -169,6 +170,7 @@ func (s *Store) arguments(t *Task) []any {
 			args = append(args, strconv.FormatInt(v, 10))
 		}
 	}
+	received := func(r rights.Received) { integer(int64(r.Share), r.Ride, r.Loan, r.Refused) }
 	switch st := &t.Step; st.Op {
 	case rights.OpGive, rights.OpLend:
 		integer(st.Amount)
@@ -178,7 +180,21 @@ func (s *Store) arguments(t *Task) []any {
 		integer(r.Incarnation, r.Receiver, r.Epoch, int64(r.Sent.Share), r.Sent.Ride, r.Sent.Loan)
 	case rights.OpAcknowledge:
 		a := &st.Ack
-		integer(a.Incarnation, a.Receiver, a.Epoch, int64(a.Received.Share), a.Received.Ride, a.Received.Loan, a.Received.Refused)
+		integer(a.Incarnation, a.Receiver, a.Epoch)
+		received(a.Received)
+	case rights.OpBegin:
+		lost := int64(0)
+		if st.Lost {
+			lost = 1
+		}
+		integer(st.Number, lost)
+	case rights.OpVoid:
+		integer(st.Number)
+	case rights.OpLearn:
+		a := &st.Answer
+		integer(a.Incarnation, a.Receiver, a.Epoch, int64(a.Out.Share), a.Out.Ride, a.Out.Loan)
+		received(a.In)
+		received(a.Acked)
 	}
 	return args
 }

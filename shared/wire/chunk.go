@@ -2,7 +2,7 @@ package wire
 
 // Item is one element of a message's list; it knows how many bytes it takes at most.
 type Item interface {
-	KeyUsage | Move | Row | AckRow | AskKey
+	KeyUsage | Move | Row | AckRow | AskKey | KeyName | AnswerKey
 	maxBytes() int
 }
 

@@ -38,6 +38,10 @@ var samples = map[string]wire.Message{
 		Rows: []wire.Row{{Tenant: "shop-a", Route: "create-order", Epoch: 1, Share: 1_100_000, Ride: 1500, Loan: 3, Base: 700_000, Spare: 12.5}}},
 	"ack": &wire.Ack{Header: header(2), To: "us", ReceiverIncarnation: 1,
 		Rows: []wire.AckRow{{Tenant: "shop-a", Route: "create-order", Epoch: 1, Share: 1_100_000, Ride: 1500, Loan: 3, Refused: 1, Spare: 2.25}}},
+	"void": &wire.Void{Header: header(1_796_000_000_123), To: "us", Keys: []wire.KeyName{{Tenant: "shop-a", Route: "create-order"}}, Moved: 3},
+	"answer": &wire.Answer{Header: func() wire.Header { h := header(1); h.Part, h.Parts = 1, 2; return h }(), To: "us", ReceiverIncarnation: 1_796_000_000_123,
+		Known: 1_796_000_000_124, Blank: true, Keys: []wire.AnswerKey{{Tenant: "shop-a", Route: "create-order", Incarnation: 1, Epoch: 1, Base: 700_000,
+			Out: [3]int64{500_000, 1500, 3}, In: [4]int64{100_000, 0, 2, 1}, Acked: [4]int64{400_000, 1500, 2, 1}}}},
 	"ask": &wire.Ask{Header: header(0), To: "us", Keys: []wire.AskKey{{Tenant: "shop-a", Route: "create-order", Need: 12.5, Flow: 3, Rate: 40, Fill: 7, Urgent: true, LifeMillis: 750, Spare: 0.5}}},
 }
 

@@ -1,0 +1,83 @@
+package wire
+
+import (
+	"errors"
+
+	"partidor.dev/partidor/shared/limit"
+)
+
+// Void says that the sender lives under a new incarnation: refuse lower ones, and answer with every counter of the pair, of
+// every key or of Keys alone. The Header's Incarnation is the new number. It is repeated until answered.
+type Void struct {
+	Header
+	To string `json:"to"`
+	// Keys limits the new life to these; empty means all of the region's.
+	Keys []KeyName `json:"keys,omitempty"`
+	// Moved is how many keys the sender knows to have moved, by the ledger or by hearsay.
+	Moved int `json:"moved,omitempty"`
+}
+
+// KeyName names a key.
+type KeyName struct {
+	Tenant string `json:"t"`
+	Route  string `json:"r"`
+}
+
+// Answer answers a Void, in Parts. ReceiverIncarnation is the number that is answered, the Header's Incarnation the
+// answerer's own where Blank, otherwise each key has its own.
+type Answer struct {
+	Header
+	To                  string `json:"to"`
+	ReceiverIncarnation int64  `json:"to_incarnation"`
+	// Known, if higher than the number asked about, is the one that the answerer already knows: the asker must take a
+	// higher one.
+	Known int64 `json:"known,omitempty"`
+	// Blank: the answerer has no rights at all and knows of no key that has moved.
+	Blank bool `json:"blank,omitempty"`
+	// Keys of which the answerer keeps anything with the asker. An unlisted one means zeros.
+	Keys []AnswerKey `json:"keys"`
+}
+
+// AnswerKey is every counter of one pair as the answerer keeps them. Lists are share, ride and loan, for what was received also
+// what was refused of loans.
+type AnswerKey struct {
+	Tenant      string      `json:"t"`
+	Route       string      `json:"r"`
+	Incarnation int64       `json:"i"`
+	Epoch       int64       `json:"e"`
+	Base        limit.Share `json:"b"`
+	Out         [3]int64    `json:"out"`
+	In          [4]int64    `json:"in"`
+	Acked       [4]int64    `json:"ack"`
+}
+
+// SubjectVoid carries Void, SubjectAnswer Answer, to a region from another. to or from may be "*" to subscribe.
+func SubjectVoid(to, from string) string { return prefix + "void." + to + "." + from }
+
+// SubjectAnswer carries Answer to a region from another. to or from may be "*" to subscribe.
+func SubjectAnswer(to, from string) string { return prefix + "answer." + to + "." + from }
+
+func (m *Void) check() error {
+	if m.Incarnation < 1 || m.Moved < 0 {
+		return errors.New("no incarnation, or a negative number of keys")
+	}
+	return errors.Join(limit.ValidateName("to", m.To), checkList(m.Keys, func(k *KeyName) error { return checkKey(k.Tenant, k.Route) }))
+}
+
+func (m *Answer) check() error {
+	if m.ReceiverIncarnation < 1 || m.Known < 0 {
+		return errors.New("no incarnation is answered")
+	}
+	return errors.Join(limit.ValidateName("to", m.To), checkList(m.Keys, func(k *AnswerKey) error {
+		if k.Incarnation < 1 {
+			return errors.New("no incarnation")
+		}
+		return errors.Join(checkKey(k.Tenant, k.Route), checkShares(k.Base), checkCounters(k.Epoch),
+			checkCounters(k.Out[:]...), checkCounters(k.In[:]...), checkCounters(k.Acked[:]...))
+	}))
+}
+
+func (k KeyName) maxBytes() int { return fixedBytes + textBytes(k.Tenant) + textBytes(k.Route) }
+
+// Eleven counters of up to 20 digits each come on top of the usual.
+func (k AnswerKey) maxBytes() int { return 2*fixedBytes + textBytes(k.Tenant) + textBytes(k.Route) }

@@ -133,11 +133,12 @@ func postgresCredential() (*syscall.Credential, error) {
 
 func (s *PostgresServer) start() error {
 	parent := filepath.Dir(s.Dir)
-	p, err := spawn([]string{filepath.Join(s.binDir, "postgres"), "-D", s.Dir, "-p", strconv.Itoa(s.Port),
+	p := command([]string{filepath.Join(s.binDir, "postgres"), "-D", s.Dir, "-p", strconv.Itoa(s.Port),
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + parent,
 		"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
-		"-c", "shared_buffers=32MB", "-c", "max_connections=200"}, s.credential, parent)
-	if err != nil {
+		"-c", "shared_buffers=32MB", "-c", "max_connections=200"})
+	p.cmd.SysProcAttr.Credential = s.credential
+	if err := p.spawn(parent); err != nil {
 		return err
 	}
 	if err := p.awaitReady(s.probe); err != nil {

@@ -29,16 +29,22 @@ type process struct {
 	guardLife io.Closer // the guard acts when this pipe closes, also by the death of the test binary
 }
 
-// spawn starts argv and its guard. removeDir, where given, is deleted by the guard after the server's end.
-func spawn(argv []string, credential *syscall.Credential, removeDir string) (*process, error) {
+// command prepares argv to run. Its output goes to the process's tail and to the writers given.
+func command(argv []string, also ...io.Writer) *process {
 	p := &process{output: &tail{}, done: make(chan struct{})}
 	p.cmd = exec.Command(argv[0], argv[1:]...)
-	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
+	out := io.MultiWriter(append(also, p.output)...)
+	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.WaitDelay = time.Second
 	// A group of its own keeps a terminal's Ctrl-C from reaching servers before the test has cleaned up.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: credential}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return p
+}
+
+// spawn starts the process and its guard. removeDir, where given, is deleted by the guard after the server's end.
+func (p *process) spawn(removeDir string) error {
 	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+		return fmt.Errorf("start %s: %w", p.cmd.Path, err)
 	}
 	go func() {
 		_ = p.cmd.Wait()
@@ -46,9 +52,9 @@ func spawn(argv []string, credential *syscall.Credential, removeDir string) (*pr
 	}()
 	if err := p.startGuard(removeDir); err != nil {
 		p.kill()
-		return nil, err
+		return err
 	}
-	return p, nil
+	return nil
 }
 
 func (p *process) startGuard(removeDir string) error {

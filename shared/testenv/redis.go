@@ -67,8 +67,8 @@ func StartRedis(tb testing.TB, opts ...RedisOption) *Redis {
 func (r *Redis) start() error {
 	argv := []string{r.binary, "--port", strconv.Itoa(r.port), "--bind", "127.0.0.1", "--dir", r.Dir,
 		"--save", "", "--daemonize", "no", "--loglevel", "warning"}
-	p, err := spawn(append(argv, r.args...), nil, "")
-	if err != nil {
+	p := command(append(argv, r.args...))
+	if err := p.spawn(""); err != nil {
 		return err
 	}
 	if err := p.awaitReady(r.probe); err != nil {

@@ -3,6 +3,7 @@ package testenv_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -76,5 +77,13 @@ func TestNATSReconnectsAfterRestart(t *testing.T) {
 	}
 	if _, err := sub.NextMsgWithContext(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestProgramIsHeardAndEnded(t *testing.T) {
+	p := testenv.StartProgram(t, []string{"sh", "-c", `echo "hello $NAME"; read -r never; exit 3`}, "NAME=you")
+	p.AwaitLine(10*time.Second, func(line []byte) bool { return string(line) == "hello you" })
+	if status := p.Wait(10 * time.Second); status != 3 { // its input is empty, so read ends at once
+		t.Fatalf("exit status %d\n%s", status, p.Output())
 	}
 }

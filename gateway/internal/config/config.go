@@ -58,4 +58,6 @@ type Telemetry struct {
 	Service string `yaml:"service"`
 	// LogLevel is debug, info (default), warn or error.
 	LogLevel string `yaml:"log_level"`
+	// Tenants, at most 100, have series of their own in the metrics; all others are only counted together.
+	Tenants []string `yaml:"tenants"`
 }

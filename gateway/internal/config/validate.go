@@ -38,8 +38,14 @@ func (c *Config) Validate() error {
 	positive(&f, "usage.heartbeat", c.Usage.Heartbeat)
 	atLeast(&f, "usage.max_keys", c.Usage.MaxKeys, 1)
 	oneOf(&f, "telemetry.log_level", c.Telemetry.LogLevel, "debug", "info", "warn", "error")
+	if n := len(c.Telemetry.Tenants); n > maxNamedTenants {
+		f.Add("telemetry.tenants", "%d tenants, at most %d: each has series of its own", n, maxNamedTenants)
+	}
 	return f.Err()
 }
+
+// maxNamedTenants bounds the tenants with series of their own.
+const maxNamedTenants = 100
 
 func (c *Config) validateServer(f *faults) {
 	s := &c.Server

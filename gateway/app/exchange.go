@@ -5,7 +5,6 @@ import (
 
 	"partidor.dev/partidor/gateway/internal/control/exchange"
 	"partidor.dev/partidor/gateway/internal/control/usage"
-	"partidor.dev/partidor/gateway/internal/hot/admit"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights/agent"
 	"partidor.dev/partidor/shared/rights/redisstore"
@@ -50,12 +49,4 @@ func (c *counting) Count(key limit.Key, cost int64, allowed bool, d limit.Decisi
 	if c.heat != nil && key == d.Key {
 		c.heat.Note(&d)
 	}
-}
-
-// counter is where decisions are counted; nowhere if nobody hears of them.
-func (g *gateway) counter() admit.Counter {
-	if g.table == nil {
-		return nil
-	}
-	return &counting{g.table, g.heat}
 }

@@ -57,7 +57,7 @@ type gateway struct {
 	listener *rules.Listener // nil unless the source is a database
 	nats     *nats.Conn      // nil without NATS
 	members  *usage.Members
-	table    *usage.Table   // nil without NATS
+	table    *usage.Table
 	heat     *exchange.Heat // nil without an exchange
 	admitter *admit.Admitter
 	handler  *hot.Handler
@@ -157,7 +157,8 @@ func (g *gateway) serveAdmin(ctx context.Context) error {
 	}
 	o := admin.Options{
 		Version: version(g.options.Version, g.config), Checks: g.checks(), Metrics: g.telemetry.MetricsHandler(),
-		Explain: http.HandlerFunc(g.explain), Token: token, Logger: g.logger,
+		Pages: map[string]http.Handler{"GET /explain": http.HandlerFunc(g.explain), "GET /top": http.HandlerFunc(g.top)},
+		Token: token, Logger: g.logger,
 	}
 	g.background.start(ctx, "admin port", func(ctx context.Context) error { return admin.Serve(ctx, g.admin, o) })
 	return nil

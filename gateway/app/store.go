@@ -61,7 +61,7 @@ func (g *gateway) buildStore(context.Context) error {
 func (g *gateway) buildAdmitter(ctx context.Context) (err error) {
 	d, f := &g.config.Decision, &g.config.Fallback
 	g.admitter, err = admit.New(time.Now(), admit.Options{
-		Rules: g.holder, Store: g.store, Counter: g.counter(),
+		Rules: g.holder, Store: g.store, Counter: &counting{g.table, g.heat},
 		Deadline:  d.Deadline,
 		Instances: g.members.Live,
 		Strict:    f.Mode == config.FallbackStrict, MaxBuckets: f.MaxBuckets,
@@ -80,22 +80,26 @@ func (g *gateway) buildAdmitter(ctx context.Context) (err error) {
 	return nil
 }
 
-// buildUsage reports over NATS, and hears who else lives.
+// buildUsage counts what is decided, reports it over NATS, and hears who else lives.
 func (g *gateway) buildUsage(ctx context.Context) error {
 	u := &g.config.Usage
 	g.members = usage.NewMembers(g.config.Instance, usage.Period(u.Heartbeat), g.config.Fallback.Instances)
-	if g.nats == nil {
-		return nil
+	g.table = usage.NewTable(u.MaxKeys)
+	if err := g.table.ObserveTenants(g.meter, g.config.Telemetry.Tenants); err != nil {
+		return err
 	}
 	who := usage.Identity{Region: g.config.Region, Instance: g.config.Instance, Started: g.started}
-	g.table = usage.NewTable(u.MaxKeys)
-	reporter, err := usage.NewReporter(g.table, g.nats, who, u.Interval, g.logger, g.meter)
+	var conn usage.Publisher = usage.Nobody{}
+	if g.nats != nil {
+		conn = g.nats
+		heart := usage.NewHeart(g.nats, who, u.Heartbeat, g.members, g.vitals, g.logger)
+		g.heart.start(ctx, "heartbeats", heart.Run)
+	}
+	reporter, err := usage.NewReporter(g.table, conn, who, u.Interval, g.logger, g.meter)
 	if err != nil {
 		return err
 	}
-	heart := usage.NewHeart(g.nats, who, u.Heartbeat, g.members, g.vitals, g.logger)
 	g.background.start(ctx, "usage reports", reporter.Run)
-	g.heart.start(ctx, "heartbeats", heart.Run)
 	return nil
 }
 

@@ -33,12 +33,12 @@ func (h *Holder) Update(edit func(*Builder) error) error {
 	return nil
 }
 
-// Replace publishes what make builds from the newest snapshot: for a whole load, which starts from Empty and may take
-// over what it must keep.
-func (h *Holder) Replace(make func(old *Snapshot) (*Snapshot, error)) error {
+// Replace publishes what build makes beside the newest snapshot: for a whole load, which starts from Empty and may take
+// over what it must keep. An error publishes nothing.
+func (h *Holder) Replace(build func(old *Snapshot) (*Snapshot, error)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	next, err := make(h.current.Load())
+	next, err := build(h.current.Load())
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func options(checks ...admin.Check) admin.Options {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, s) })
 	}
 	return admin.Options{
-		Version: map[string]string{"version": "1.2.3"}, Checks: checks, Metrics: text("metrics"), Explain: text("explain"),
+		Version: map[string]string{"version": "1.2.3"}, Checks: checks, Metrics: text("metrics"), Pages: map[string]http.Handler{"GET /explain": text("explain")},
 		Token: "secret", Logger: slog.New(slog.DiscardHandler),
 	}
 }

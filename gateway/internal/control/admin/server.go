@@ -22,8 +22,8 @@ type Options struct {
 	Checks []Check
 	// Metrics serves /metrics.
 	Metrics http.Handler
-	// Explain serves /explain; nil for none.
-	Explain http.Handler
+	// Pages are served besides, by ServeMux pattern.
+	Pages map[string]http.Handler
 	// Token guards a port that is not on loopback; empty shows only health there.
 	Token  string
 	Logger *slog.Logger
@@ -34,8 +34,8 @@ func Handler(addr net.Addr, o Options) http.Handler {
 	guarded := http.NewServeMux()
 	guarded.Handle("GET /metrics", o.Metrics)
 	guarded.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, o.Version) })
-	if o.Explain != nil {
-		guarded.Handle("GET /explain", o.Explain)
+	for pattern, h := range o.Pages {
+		guarded.Handle(pattern, h)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", healthz)

@@ -23,11 +23,10 @@ type Members struct {
 	period time.Duration // after which silence means absence
 	count  atomic.Int64
 
-	mu      sync.Mutex
-	heard   map[string]member
-	echo    time.Duration // when this instance last heard itself
-	guess   int           // instances while nothing is known
-	refused uint64
+	mu    sync.Mutex
+	heard map[string]member
+	echo  time.Duration // when this instance last heard itself
+	guess int           // instances while nothing is known
 }
 
 type member struct {
@@ -83,9 +82,7 @@ func (m *Members) Hear(now time.Duration, h *wire.Heartbeat) {
 	switch {
 	case h.Draining && h.Instance != m.self:
 		delete(m.heard, h.Instance)
-	case !ok && len(m.heard) >= maxMembers:
-		m.refused++
-	default:
+	case ok || len(m.heard) < maxMembers:
 		m.heard[h.Instance] = member{h.Started, now}
 	}
 	m.recount(now)

@@ -13,11 +13,20 @@ import (
 	"partidor.dev/partidor/shared/wire"
 )
 
-// Publisher sends one message, fire and forget. Connected tells whether anybody would hear it now.
+// Publisher sends one message, fire and forget; a *nats.Conn is one. IsConnected tells whether anybody would hear it now.
 type Publisher interface {
 	Publish(subject string, data []byte) error
 	IsConnected() bool
 }
+
+// Nobody is a Publisher for a gateway without NATS: its table is kept, for people and metrics, and told to no one.
+type Nobody struct{}
+
+// Publish does nothing.
+func (Nobody) Publish(string, []byte) error { return nil }
+
+// IsConnected is true: the table is to be gone through, so that idle keys leave it.
+func (Nobody) IsConnected() bool { return true }
 
 // Identity is who reports.
 type Identity struct {

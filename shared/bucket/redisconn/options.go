@@ -1,6 +1,7 @@
 package redisconn
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -36,6 +37,8 @@ type Options struct {
 	DialTimeout, OpTimeout time.Duration
 	// Name is what CLIENT LIST shows.
 	Name string
+	// Greet is called with every new connection before it is used. It must be quick; an error closes the connection.
+	Greet func(ctx context.Context, conn *redis.Conn) error
 }
 
 // Validate names everything that cannot work.
@@ -103,8 +106,8 @@ func (o *Options) universal(t *tls.Config) *redis.UniversalOptions {
 	}
 	return &redis.UniversalOptions{
 		Addrs: o.Addrs, MasterName: o.Master, DB: o.DB, IsClusterMode: o.Cluster, ClientName: o.Name,
-		CredentialsProvider: o.provide,
-		SentinelUsername:    o.SentinelUsername, SentinelPassword: o.SentinelPassword,
+		CredentialsProvider: o.provide, OnConnect: o.Greet,
+		SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
 		TLSConfig: t,
 		// A repeated script call can charge twice: nothing is repeated here.
 		MaxRetries:               -1,

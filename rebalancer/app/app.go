@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -20,6 +21,7 @@ import (
 	"partidor.dev/partidor/rebalancer/internal/leader"
 	"partidor.dev/partidor/rebalancer/internal/ledger"
 	"partidor.dev/partidor/rebalancer/internal/plan"
+	"partidor.dev/partidor/rebalancer/internal/upkeep"
 	"partidor.dev/partidor/shared/telemetry"
 )
 
@@ -74,6 +76,7 @@ type app struct {
 	collector *collect.Collector
 	adviser   *advise.Adviser
 	runner    *cycle.Runner
+	keeper    *upkeep.Keeper
 	admin     *api.Server
 	listener  net.Listener
 	close     func()
@@ -127,8 +130,10 @@ func (a *app) build(ctx context.Context) (err error) {
 	if err := a.watchDecisions(meter); err != nil {
 		return err
 	}
+	picture := board.New(a.store, a.collector)
+	a.keeper = &upkeep.Keeper{Options: upkeep.Options{Ledger: a.store, Board: picture, Parameters: a.runner.Parameters, Logger: tel.Logger}}
 	a.admin = &api.Server{
-		Ledger: a.store, Base: values, Board: board.New(a.store, a.collector), Rebalancer: a.runner, Leadership: a, Readiness: a.notReady,
+		Ledger: a.store, Base: values, Board: picture, Rebalancer: a.runner, Leadership: a, Readiness: a.notReady,
 		Metrics: tel.MetricsHandler(), Access: tokens, Instance: c.Instance, Version: a.options.Version, Started: a.started, Logger: tel.Logger,
 	}
 	if a.listener = a.options.Listener; a.listener == nil {
@@ -145,7 +150,7 @@ func (a *app) run(ctx context.Context) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return a.collector.Run(ctx) })
 	work.Go(func() error { return a.adviser.Run(ctx) })
-	work.Go(func() error { a.election.Run(ctx, a.runner.Lead); return nil })
+	work.Go(func() error { a.election.Run(ctx, a.lead); return nil })
 	work.Go(func() error { a.announce(ctx); return nil })
 	work.Go(func() error { return a.serve(ctx) })
 	err := work.Wait()
@@ -153,6 +158,14 @@ func (a *app) run(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// lead is what only the leader does.
+func (a *app) lead(ctx context.Context, term int64) {
+	var work sync.WaitGroup
+	work.Go(func() { a.keeper.Lead(ctx, term) })
+	a.runner.Lead(ctx, term)
+	work.Wait()
 }
 
 // window of the collector: short cycles, of demonstrations, need short ones.

@@ -9,12 +9,14 @@ import (
 	"partidor.dev/partidor/rebalancer/internal/api"
 	"partidor.dev/partidor/rebalancer/internal/leader"
 	"partidor.dev/partidor/rebalancer/internal/ledger"
+	"partidor.dev/partidor/rebalancer/internal/upkeep"
 	"partidor.dev/partidor/shared/limit"
 )
 
 // store is the ledger in either form.
 type store interface {
 	api.Ledger
+	upkeep.Ledger
 	Refresh(ctx context.Context, m *ledger.Mirror) error
 	Commit(ctx context.Context, d ledger.Decision) error
 	Publish(ctx context.Context, term int64, holder string, seen []ledger.Region, shares map[string]limit.Share) error

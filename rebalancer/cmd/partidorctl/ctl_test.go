@@ -163,7 +163,7 @@ func TestEverythingElse(t *testing.T) {
 	d.want(t, exitOK, "", "splits", "rollback", "shop-a", "r", "--yes")
 	d.want(t, exitOK, "", "splits", "unpin", "shop-a", "r", "--yes")
 
-	d.want(t, exitOK, "keys,", "rebalance", "plan", "--with", "floor=30%")
+	d.want(t, exitOK, "over the last 6 h", "rebalance", "plan", "--with", "floor=30%", "--over", "6")
 	d.want(t, exitUsage, "cycle", "rebalance", "plan", "--with", "cycle=1s")
 	d.want(t, exitOK, "asked for", "rebalance", "run")
 	d.want(t, exitOK, "+ value: true", "rebalance", "pause", "--yes")

@@ -95,12 +95,12 @@ func paramsCommand(t *tool) *cobra.Command {
 
 func planPreview(t *tool) *cobra.Command {
 	var with []string
-	tenant, size := "", 50
+	tenant, size, over := "", 50, 0
 	c := &cobra.Command{
 		Use: "plan", Short: "What a cycle would do now; --with tries other parameters", Args: args(cobra.NoArgs),
-		Example: "  partidorctl rebalance plan --with floor=30% --with step=100%",
+		Example: "  partidorctl rebalance plan --with floor=30% --with step=100% --over 6",
 		RunE: t.run(func(cmd *cobra.Command, _ []string, c *client) error {
-			body := item{"tenant": tenant, "size": size, "with": item{}}
+			body := item{"tenant": tenant, "size": size, "over_hours": over, "with": item{}}
 			for _, w := range with {
 				name, v, ok := strings.Cut(w, "=")
 				if !ok {
@@ -122,10 +122,16 @@ func planPreview(t *tool) *cobra.Command {
 				if len(rows) > 0 {
 					t.table("TENANT ROUTE CHANGE REASON", rows)
 				}
+				if r := object(p, "replay"); r != nil {
+					now, then := object(r, "now"), object(r, "with")
+					fmt.Fprintf(t.out, "over the last %s h of recorded demand: refused %s -> %s of %s tokens (%s cannot be helped), moves %s -> %s\n", text(r, "hours"),
+						rate(now, "refused"), rate(then, "refused"), rate(now, "offered"), rate(now, "unavoidable"), text(now, "moves"), text(then, "moves"))
+				}
 			})
 		}),
 	}
 	c.Flags().StringArrayVar(&with, "with", nil, "NAME=VALUE of a parameter to try; may be repeated")
+	c.Flags().IntVar(&over, "over", 0, "also replay so many hours of recorded demand, at most 24")
 	c.Flags().StringVar(&tenant, "tenant", "", "show this tenant only")
 	c.Flags().IntVar(&size, "limit", size, "show so many changes, the largest first")
 	return c

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"partidor.dev/partidor/rebalancer/internal/sim"
 )
 
 // tool is what all commands share.
@@ -67,7 +69,7 @@ the difference first and ask; --yes answers, --dry-run only shows. Shares are pa
 	root.SetErr(errOut)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(rulesCommand(t), plansCommand(t), keysCommand(t), splitsCommand(t), rebalanceCommand(t), regionsCommand(t),
-		explainCommand(t), shadowCommand(t), statusCommand(t), historyCommand(t))
+		explainCommand(t), shadowCommand(t), statusCommand(t), historyCommand(t), sim.Command())
 	return root
 }
 

@@ -38,6 +38,7 @@ func (s *Server) endpoints() []endpoint {
 		{"PUT", "/v1/splits/{tenant}/{route}/pins", Operator, s.putPins, "Pin shares of some regions", changes, PinBody{}, ledger.Diff[ledger.Pins]{}},
 		{"DELETE", "/v1/splits/{tenant}/{route}/pins", Operator, s.deletePins, "Unpin a key", removes, nil, ledger.Diff[ledger.Pins]{}},
 		{"GET", "/v1/explain/{tenant}/{route}", Viewer, s.explain, "Why a key is limited as it is", nil, nil, Explanation{}},
+		{"GET", "/v1/demand/{tenant}/{route}", Viewer, s.demand, "Recorded demand of a key; of all others together for */*", []string{"hours"}, nil, Page[ledger.DemandPoint]{}},
 		{"GET", "/v1/rules", Viewer, s.rules, "Rules", append([]string{"tenant", "route", "q"}, paged...), nil, Page[ledger.Rule]{}},
 		{"POST", "/v1/rules", Operator, s.applyRules, "Make the rules as declared, all or none", changes, RuleSet{}, ledger.RulePlan{}},
 		{"GET", "/v1/rules/{tenant}/{route}", Viewer, s.rule, "One rule", nil, nil, ledger.Rule{}},

@@ -19,6 +19,7 @@ type Ledger interface {
 	RegionLedger
 	ParameterLedger
 	HistoryLedger
+	DemandLedger
 	// RequestCycle asks the leader, wherever it is, for a cycle now.
 	RequestCycle(ctx context.Context) error
 }
@@ -64,4 +65,9 @@ type ParameterLedger interface {
 type HistoryLedger interface {
 	History(ctx context.Context, f ledger.HistoryFilter) ([]ledger.Entry, error)
 	HistoryEntry(ctx context.Context, id int64) (ledger.Entry, error)
+}
+
+// DemandLedger keeps recorded demand.
+type DemandLedger interface {
+	Demand(ctx context.Context, key limit.Key, since time.Time, step time.Duration) ([]ledger.DemandPoint, error)
 }

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"partidor.dev/partidor/rebalancer/internal/cycle"
-	"partidor.dev/partidor/rebalancer/internal/parameter"
+	"partidor.dev/partidor/rebalancer/internal/ledger"
 	"partidor.dev/partidor/rebalancer/internal/plan"
+	"partidor.dev/partidor/rebalancer/internal/replay"
 	"partidor.dev/partidor/shared/limit"
 )
 
@@ -19,6 +20,8 @@ type PreviewBody struct {
 	Tenant string `json:"tenant,omitempty"`
 	// Size bounds the listed changes; the largest come first. Default 100.
 	Size int `json:"size,omitempty"`
+	// OverHours also replays so many hours of recorded demand, at most 24, with the parameters in force and with these.
+	OverHours int `json:"over_hours,omitempty"`
 }
 
 // Preview is what a cycle would do.
@@ -27,6 +30,14 @@ type Preview struct {
 	Changed int             `json:"changed"`
 	Moves   int             `json:"moves"`
 	Changes []PreviewChange `json:"changes"`
+	Replay  *PreviewReplay  `json:"replay,omitempty"`
+}
+
+// PreviewReplay is what recorded demand would have met with the parameters in force, and with those that are tried.
+type PreviewReplay struct {
+	Hours int            `json:"hours"`
+	Now   replay.Outcome `json:"now"`
+	With  replay.Outcome `json:"with"`
 }
 
 // PreviewChange is one key's split before and after.
@@ -50,15 +61,19 @@ func (s *Server) preview(r *http.Request) (any, error) {
 	if body.Size < 1 || body.Size > maxPage {
 		return nil, badRequest("size", "must be from 1 to 1000")
 	}
-	values := s.Rebalancer.Parameters()
-	values, err := values.With(body.With)
+	if body.OverHours < 0 || body.OverHours > 24 {
+		return nil, badRequest("over_hours", "must be from 1 to 24")
+	}
+	present := s.Rebalancer.Parameters()
+	values, err := present.With(body.With)
 	if err != nil {
 		return nil, fieldFaults(err)
 	}
-	in, err := s.input(r, values)
+	mirror, demand, known, err := s.Board.Knowledge(r.Context())
 	if err != nil {
 		return nil, err
 	}
+	in := cycle.Input(mirror, demand, known, values, time.Now())
 	res := plan.Plan(in)
 	out := Preview{Keys: len(res.Targets), Changed: res.Changed, Moves: len(res.Moves), Changes: []PreviewChange{}}
 	for i := range res.Targets {
@@ -68,15 +83,16 @@ func (s *Server) preview(r *http.Request) (any, error) {
 	}
 	sort.SliceStable(out.Changes, func(i, j int) bool { return largest(&out.Changes[i]) > largest(&out.Changes[j]) })
 	out.Changes = out.Changes[:min(len(out.Changes), body.Size)]
-	return out, nil
-}
-
-func (s *Server) input(r *http.Request, values parameter.Values) (plan.Input, error) {
-	mirror, demand, known, err := s.Board.Knowledge(r.Context())
-	if err != nil {
-		return plan.Input{}, err
+	if body.OverHours > 0 {
+		points, err := s.Ledger.Demand(r.Context(), limit.Key{}, time.Now().Add(-time.Duration(body.OverHours)*time.Hour), ledger.DemandMinute)
+		if err != nil {
+			return nil, err
+		}
+		rule := func(k limit.Key) *limit.Rule { return mirror.Rules.Lookup(k, time.Now()).Rule }
+		out.Replay = &PreviewReplay{Hours: body.OverHours, Now: replay.Run(in.Regions, rule, points, present.Plan),
+			With: replay.Run(in.Regions, rule, points, values.Plan)}
 	}
-	return cycle.Input(mirror, demand, known, values, time.Now()), nil
+	return out, nil
 }
 
 func changeOf(regions []plan.Region, t *plan.Target) PreviewChange {

@@ -27,6 +27,7 @@ type Memory struct {
 	history           []Entry
 	entries           int64 // ever recorded
 	parameterRevision int64
+	demand            []DemandPoint
 	fault             error
 	requests          chan struct{}
 }

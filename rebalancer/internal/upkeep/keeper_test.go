@@ -1,0 +1,69 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"partidor.dev/partidor/rebalancer/internal/board"
+	"partidor.dev/partidor/rebalancer/internal/ledger"
+	"partidor.dev/partidor/rebalancer/internal/parameter"
+)
+
+// shelf counts what is kept, and fails when told to.
+type shelf struct {
+	minutes, rolled, expired, aged int
+	fail                           bool
+}
+
+func (s *shelf) RecordDemand(_ context.Context, _ int64, points []ledger.DemandPoint) error {
+	if s.fail {
+		return errors.New("away")
+	}
+	s.minutes++
+	return nil
+}
+
+func (s *shelf) RollUpDemand(context.Context, int64, time.Duration) error { s.rolled++; return nil }
+func (s *shelf) EndExpired(context.Context, int64) (int, error)           { s.expired++; return 1, nil }
+func (s *shelf) Age(context.Context, int64, time.Duration) (int64, error) { s.aged++; return 1, nil }
+
+func (s *shelf) Picture(context.Context) (*board.Picture, error) { return &board.Picture{}, nil }
+
+func TestUpkeepGoesOnAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{fail: true}
+		k := &Keeper{Options{Ledger: s, Board: s, Parameters: parameter.Default, Logger: slog.New(slog.DiscardHandler)}}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute+time.Second)
+		defer cancel()
+		time.AfterFunc(10*time.Minute+time.Second, func() { s.fail = false })
+		k.Lead(ctx, 1)
+		if s.minutes != 20 || s.rolled != 3 || s.aged != 3 || s.expired != 180 {
+			t.Errorf("kept %+v", *s)
+		}
+	})
+}
+
+func TestPointsAreBounded(t *testing.T) {
+	p := &board.Picture{Regions: make([]board.Region, 2)}
+	p.Regions[0].Name, p.Regions[1].Name = "eu", "us"
+	for i := range 1000 {
+		k := board.Key{Tenant: fmt.Sprintf("t%04d", i), Route: "r", Offered: float64(i), Regions: []board.Share{{Region: "eu", Offered: float64(i)}, {Region: "us"}}}
+		p.Keys = append(p.Keys, k)
+	}
+	points := Points(p, time.Time{})
+	if len(points) != 2*recordKeys+2 {
+		t.Fatalf("%d points, want %d keys and the rest in two regions", len(points), recordKeys)
+	}
+	if points[0].Tenant != "t0999" {
+		t.Errorf("the first is %s, want the key that offers most", points[0].Tenant)
+	}
+	rest := points[len(points)-2]
+	if want := float32(799 * 800 / 2); rest.Tenant != "*" || rest.Region != "eu" || rest.Offered != want {
+		t.Errorf("the rest is %+v, want %v in eu", rest, want)
+	}
+}

@@ -33,15 +33,19 @@ func newChecker(s *Scenario) *checker {
 	return c
 }
 
-// refill brings both buckets to t.
+// refill brings both buckets to t and closes the seconds that are over.
 func (c *checker) refill(t time.Duration) {
+	c.fill(t)
+	for t >= c.second+time.Second {
+		c.endSecond()
+	}
+}
+
+func (c *checker) fill(t time.Duration) {
 	gain := c.rate * (t - c.refilled).Seconds()
 	c.ideal = min(c.capacity, c.ideal+gain)
 	c.virtual = min(c.capacity, c.virtual+gain)
 	c.refilled = t
-	for t >= c.second+time.Second {
-		c.endSecond()
-	}
 }
 
 // arrive lets n requests of a region reach the ideal bucket.
@@ -56,7 +60,8 @@ func (c *checker) arrive(region, n int) {
 }
 
 // charge counts n tokens spent somewhere at time t.
-func (c *checker) charge(n int) {
+func (c *checker) charge(t time.Duration, n int) {
+	c.fill(t)
 	c.virtual -= float64(n)
 	c.depth = max(c.depth, -c.virtual)
 }

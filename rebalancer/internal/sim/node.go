@@ -29,6 +29,8 @@ type node struct {
 	// heard is what the agent has heard of them, and when.
 	heardAdmitted, heardRefused uint64
 	heardAt                     time.Duration
+	// silentUntil: the home of a tiny limit has refused until then.
+	silentUntil time.Duration
 	// hotUntil: the key was seen near its limit and is told at every tick until then.
 	hotUntil time.Duration
 }
@@ -48,9 +50,10 @@ const (
 func newNode(p *Partidor, index int) *node {
 	w := p.w
 	region := &w.scenario.Regions[index]
-	numbers := bucket.NumbersOf(&w.scenario.Rule, region.Base)
+	base, floor := p.base(index)
+	numbers := bucket.NumbersOf(&w.scenario.Rule, base)
 	n := &node{p: p, w: w, index: index, name: region.Name}
-	n.state = rights.New(numbers, p.floor(index), 1, w.clock())
+	n.state = rights.New(numbers, floor, 1, w.clock())
 	n.env = rights.Env{Peers: map[string]int64{}, Numbers: numbers}
 	var peers []string
 	for i := range w.scenario.Regions {
@@ -72,14 +75,17 @@ func newNode(p *Partidor, index int) *node {
 }
 
 // admit decides n requests.
-func (n *node) admit(requests int) int {
+func (n *node) admit(requests int) (admitted, waiting int) {
+	if n.p.tiny {
+		return 0, n.askHome(requests)
+	}
 	got := takeUpTo(&n.state, n.w.clock(), requests)
 	n.admitted += uint64(got)
 	n.refused += uint64(requests - got)
 	if got < requests || n.state.Tokens < hotBelow*n.w.scenario.Rule.SliceOf(n.state.Share).Capacity {
 		n.hotUntil = n.w.now() + coolAfter
 	}
-	return got
+	return got, 0
 }
 
 // tick tells the agent what instances count, while the key is hot, and lets time pass.

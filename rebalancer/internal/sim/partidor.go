@@ -7,6 +7,7 @@ import (
 	"partidor.dev/partidor/rebalancer/internal/plan"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights/agent"
+	"partidor.dev/partidor/shared/rights/home"
 )
 
 // Partidor is the product: rights that move by transfers, a slow loop, and the fast loop between regions.
@@ -17,11 +18,21 @@ type Partidor struct {
 	nodes   []*node
 	control *control
 	shares  []limit.Share
+
+	// tiny: the limit is consumed at its home, at first firstHome; homes is what each region knows of that.
+	tiny      bool
+	firstHome string
+	homes     []*home.Book
 }
 
 // Start implements Strategy.
 func (p *Partidor) Start(w *World) {
-	p.w, p.nodes = w, nil
+	p.w, p.nodes, p.homes = w, nil, nil
+	p.tiny = w.scenario.Rule.Tiny(len(w.scenario.Regions))
+	p.firstHome = w.scenario.split().Home()
+	for range w.scenario.Regions {
+		p.homes = append(p.homes, home.NewBook(1))
+	}
 	for i := range w.scenario.Regions {
 		p.nodes = append(p.nodes, newNode(p, i))
 	}
@@ -33,7 +44,7 @@ func (p *Partidor) Start(w *World) {
 func (p *Partidor) Step() {}
 
 // Admit implements Strategy.
-func (p *Partidor) Admit(region, n int) (admitted, waiting int) { return p.nodes[region].admit(n), 0 }
+func (p *Partidor) Admit(region, n int) (admitted, waiting int) { return p.nodes[region].admit(n) }
 
 // Shares implements Strategy.
 func (p *Partidor) Shares() []limit.Share {
@@ -50,9 +61,13 @@ func (p *Partidor) parameters() plan.Parameters {
 	return p.w.scenario.Parameters
 }
 
-// floor of a region: what its Redis records as the share that never leaves it.
-func (p *Partidor) floor(region int) limit.Share {
-	return limit.Share(math.Ceil(float64(p.w.scenario.Regions[region].Base) * p.parameters().Floor))
+// base share of a region, and the floor that never leaves it: what its Redis records at the first move.
+func (p *Partidor) base(region int) (base, floor limit.Share) {
+	base = p.w.scenario.split().BaseOf(&p.w.scenario.Rule, p.w.scenario.Regions[region].Name)
+	if p.tiny {
+		return base, 0
+	}
+	return base, limit.Share(math.Ceil(float64(base) * p.parameters().Floor))
 }
 
 // node of a region by name.

@@ -75,6 +75,15 @@ func (s *Scenario) base() []limit.Share {
 	return out
 }
 
+// split is the base split by name.
+func (s *Scenario) split() limit.Split {
+	out := limit.Split{}
+	for i := range s.Regions {
+		out[s.Regions[i].Name] = s.Regions[i].Base
+	}
+	return out
+}
+
 // rate of the limit in tokens per second, and its capacity in tokens.
 func (s *Scenario) rate() float64     { return s.Rule.SliceOf(limit.Whole).Rate }
 func (s *Scenario) capacity() float64 { return s.Rule.SliceOf(limit.Whole).Capacity }

@@ -58,7 +58,7 @@ func (w *World) every(node int, first, interval time.Duration, fn func()) {
 // where and when they are taken.
 func (w *World) serveLater(region, n int) { w.checker.serve(region, n) }
 func (w *World) refuseLater(n int)        { w.checker.refuse(n) }
-func (w *World) charge(n int)             { w.checker.charge(n) }
+func (w *World) charge(n int)             { w.checker.charge(w.network.now, n) }
 
 // run plays a whole scenario.
 func run(s *Scenario, seed uint64, strategy Strategy, plot *recorder) Outcome {
@@ -101,7 +101,7 @@ func (w *World) arrive(strategy Strategy, region, n int) {
 	if w.network.up(region) {
 		admitted, waiting = strategy.Admit(region, n)
 	}
-	w.checker.charge(admitted)
+	w.charge(admitted)
 	w.checker.serve(region, admitted)
 	w.checker.refuse(n - admitted - waiting)
 	w.plot.admit(region, admitted)

@@ -42,8 +42,9 @@ e2e: ## real processes: 2 regions x 2 gateways, 2 Redis, PostgreSQL, NATS
 	$(GO) test -count=1 -v -timeout 10m ./deploy/e2e/...
 
 .PHONY: bench
-bench: ## the limiter against its peers on one Redis, in one run
+bench: ## the limiter against its peers on one Redis, and the gateway beside a plain proxy
 	$(GO) run ./deploy/bench
+	$(GO) run ./deploy/bench -proxies 64
 
 .PHONY: simulate
 simulate: ## the shipped policy in virtual time, against one ideal bucket and a static split

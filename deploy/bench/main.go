@@ -19,11 +19,18 @@ func main() {
 	round := flag.Duration("round", 1500*time.Millisecond, "length of one round")
 	rounds := flag.Int("rounds", 3, "rounds per subject and load")
 	out := flag.String("out", "", "also write the report to this file, as JSON")
+	proxies := flag.Int("proxies", 0, "measure the gateway beside a plain proxy instead, with so many `callers`")
 	only := flag.String("only", "", "comma-separated subjects; all if empty")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Stdout, options{*round, *rounds, *out, *only, loads}); err != nil {
+	o, err := options{*round, *rounds, *out, *only, loads}, error(nil)
+	if *proxies > 0 {
+		err = runProxies(ctx, os.Stdout, o, *proxies)
+	} else {
+		err = run(ctx, os.Stdout, o)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

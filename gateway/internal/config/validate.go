@@ -72,7 +72,7 @@ func (c *Config) validateServer(f *faults) {
 
 func (c *Config) validateAdmin(f *faults) {
 	host := address(f, "admin.listen", c.Admin.Listen)
-	if c.Admin.Listen == c.Listen {
+	if c.Admin.Listen == c.Listen && !strings.HasSuffix(c.Listen, ":0") { // port 0 is a different one each time
 		f.Add("admin.listen", "%q is the data port", c.Admin.Listen)
 	}
 	onlyOne(f, "admin", "token_file", c.Admin.TokenFile, "token_env", c.Admin.TokenEnv)

@@ -17,7 +17,7 @@ end
 
 -- consume takes amount, which may be negative, from the level. Windows count it.
 local function consume(b, amount)
-  b.tokens = b.tokens - amount
+  b.tokens = tidy(b.tokens - amount)
   if b.rule.algorithm ~= 0 then count(b, amount) end
 end
 
@@ -119,7 +119,13 @@ local function adopt(b, ask, env)
   if b.rule.algorithm ~= 0 then b.tokens = room(b, env) elseif b.tokens > b.eff then b.tokens = b.eff end
 end
 
-local function level_text(tokens) return format('%.17g', tokens) end
+-- level_text gives a form that reads back as the same number: 15 digits are enough for a whole number of steps.
+local function level_text(tokens)
+  if tokens < SHORT and tokens > -SHORT and floor(tokens * STEPS + 0.5) / STEPS == tokens then
+    return format('%.15g', tokens)
+  end
+  return format('%.17g', tokens)
+end
 
 -- level_of is b's level as text, made once where it is both stored and answered.
 local function level_of(b)

@@ -1,7 +1,7 @@
 -- Shared arithmetic of every script. lua.go puts clock.lua, this file, windows.lua and bucket.lua in front of each script.
 --
 -- A bucket is the hash rl:{tenant}:route. Its fields:
---   tokens  level at ts, in tokens, %.17g. Below zero is debt (tolerance, or what was admitted while Redis was away).
+--   tokens  level at ts, in tokens, decimal. Below zero is debt (tolerance, or what was admitted while Redis was away).
 --   ts      time of that level by Redis's clock, in milliseconds with three decimals. It may lie a little before the
 --           last write: refill that a double could not hold beside `tokens` stays in ts, so rounding loses nothing.
 --   rev     revision of `rule`, epoch.number.
@@ -23,6 +23,9 @@ local WHOLE = 1000000
 -- What is taken that way stays in `tokens` as debt, so it is never minted.
 local TOLERANCE = 1e-9
 local EPSILON = 2 ^ -52
+-- Levels below SHORT are kept in steps of 1/STEPS token: shares in whole percents of a rate per second are exact in them, and
+-- a number of at most 15 digits is half as long and as costly as one of 17.
+local SHORT, STEPS = 1e7, 1e8
 -- Beyond this a TTL (ms) is not worth setting; the key stays until it is deleted.
 local FOREVER = 9e14
 
@@ -162,7 +165,11 @@ local function refill(tokens, ts, now, eff, num, den)
   if sum >= eff then return eff, now end
   local added = sum - tokens
   local rest = (tokens - (sum - added)) + (gain - added)
-  if rest < 0 then
+  if sum < SHORT and sum > -SHORT then
+    local steps = floor(sum * STEPS + 1e-4) / STEPS
+    rest = rest + (sum - steps)
+    sum = steps
+  elseif rest < 0 then
     local below = sum - math.abs(sum) * (EPSILON / 2) -- the next double below, never below tokens
     rest = rest + (sum - below)
     sum = below
@@ -173,6 +180,15 @@ local function refill(tokens, ts, now, eff, num, den)
     if back > now - ts then back = now - ts end
   end
   return sum, now - back
+end
+
+-- tidy gives the step that x is at, where a subtraction has left it a hair away.
+local function tidy(x)
+  if x >= SHORT or x <= -SHORT then return x end
+  local steps = floor(x * STEPS + 0.5) / STEPS
+  local off = steps - x
+  if off < 1e-10 and off > -1e-10 then return steps end
+  return x
 end
 
 -- wait_us is the time until `cost` tokens are there if nobody takes any, in whole µs rounded up; nil where that never comes.

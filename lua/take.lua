@@ -8,7 +8,7 @@
 -- then any of the marked fields:
 --   outcome  A allowed (every limit charged), R refused, L larger than a capacity (nothing charged)
 --   limit    index of the limit that the rest speaks of: the one that refused for longest, else the one with least left
---   tokens   its level afterwards, %.17g
+--   tokens   its level afterwards, decimal
 --   s share in force, ppm   e effective capacity, tokens    where they are not simply the base share's of the caller's rule
 --   w wait, r reset         µs, for window algorithms; for token buckets they follow from level, slice and rule
 --   g tokens taken ahead    v revision and u rule (commas for spaces) that the bucket goes by, where newer than the caller's

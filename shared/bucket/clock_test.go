@@ -39,7 +39,7 @@ type world struct {
 
 func connect(tb testing.TB, addr string) redis.UniversalClient {
 	tb.Helper()
-	client, err := redisconn.New(redisconn.Options{Addrs: []string{addr}})
+	client, err := redisconn.New(redisconn.Options{Addrs: []string{addr}, OpTimeout: 20 * time.Second})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func connect(tb testing.TB, addr string) redis.UniversalClient {
 
 func newWorld(tb testing.TB) *world {
 	w := &world{tb: tb, client: connect(tb, testenv.StartRedis(tb).Addr)}
-	w.redis = NewRedis(Options{Client: w.client, Script: lua.OnClock(testClock, lua.Take)})
+	w.redis = NewRedis(Options{Client: w.client, CallTimeout: 20 * time.Second, Script: lua.OnClock(testClock, lua.Take)})
 	tb.Cleanup(w.redis.Close)
 	return w
 }

@@ -314,7 +314,7 @@ func (s *story) judge(limits []Limit, gaps []*big.Rat, d limit.Decision) {
 	}
 }
 
-// blur is how far doubles may stray from the definition: the tolerance, and a few steps of the largest capacity the bucket has had.
+// blur is how far doubles may stray from the definition: a step of a level for every write, and a few steps of the largest capacity the bucket has had.
 func (s *story) blur(x *exact) float64 {
-	return 2*tolerance + float64(x.largest)*0x1p-46
+	return 2e-6 + float64(x.largest)*0x1p-46
 }

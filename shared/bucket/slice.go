@@ -13,6 +13,13 @@ const tolerance = 1e-9
 // epsilon is one step of a double near 1.
 const epsilon = 0x1p-52
 
+// Levels below short are kept in steps of 1/steps token: shares in whole percents of a rate per second are exact in them, and a
+// number of at most 15 digits is half as long and as costly in Redis as one of 17.
+const (
+	short = 1e7
+	steps = 1e8
+)
+
 // Rights are what a key holds in this region once its share has moved. The zero value is a key that never moved.
 type Rights struct {
 	// Share in force, Held whole tokens lent and not acknowledged, Floor that never leaves the region.
@@ -113,7 +120,11 @@ func (s Slice) Refill(l Level, now int64) Level {
 	}
 	added := sum - l.Tokens
 	rest := (l.Tokens - (sum - added)) + (gain - added)
-	if rest < 0 {
+	if sum < short && sum > -short {
+		q := math.Floor(float64(sum*steps)+1e-4) / steps
+		rest += sum - q
+		sum = q
+	} else if rest < 0 {
 		below := sum - float64(math.Abs(sum)*(epsilon/2)) // the next double below, never below l.Tokens
 		rest += sum - below
 		sum = below
@@ -123,6 +134,18 @@ func (s Slice) Refill(l Level, now int64) Level {
 		back = min(math.Floor(float64(rest*s.den)/s.num), float64(now-l.At))
 	}
 	return Level{sum, now - int64(back)}
+}
+
+// tidy gives the step that x is at, where a subtraction has left it a hair away.
+func tidy(x float64) float64 {
+	if x >= short || x <= -short {
+		return x
+	}
+	q := math.Floor(float64(x*steps)+0.5) / steps
+	if off := q - x; off < 1e-10 && off > -1e-10 {
+		return q
+	}
+	return x
 }
 
 // Wait is the time in whole µs, rounded up, until cost tokens are there if nobody takes any; +Inf where that never comes.

@@ -93,7 +93,7 @@ func (b *bucket) beginWindow(now int64) {
 
 // consume takes amount, which may be negative, from the level. Windows count it.
 func (b *bucket) consume(amount float64) {
-	b.Tokens -= amount
+	b.Tokens = tidy(b.Tokens - amount)
 	switch b.Numbers.Algorithm {
 	case limit.TokenBucket:
 		return

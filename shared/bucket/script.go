@@ -13,3 +13,6 @@ const Slots = clusterSlots
 
 // Slot of a key: its hash tag's, or the whole key's without one.
 func Slot(key string) int { return keySlot(key) }
+
+// Tidy is a level after a subtraction, on the step that rounding has left it a hair away from, as every charge leaves it.
+func Tidy(tokens float64) float64 { return tidy(tokens) }

@@ -48,6 +48,6 @@ func (s *State) Take(now time.Time, cost int64) bool {
 	if s.Tokens < float64(cost)-present {
 		return false
 	}
-	s.Tokens -= float64(cost)
+	s.Tokens = bucket.Tidy(s.Tokens - float64(cost))
 	return true
 }

@@ -3,11 +3,9 @@ package app
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"time"
 
 	"partidor.dev/partidor/gateway/internal/certs"
 	"partidor.dev/partidor/gateway/internal/hot"
@@ -38,7 +36,7 @@ func (g *gateway) server(l net.Listener) (*http.Server, net.Listener, error) {
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	return hot.NewServer(g.config, g.handler, secure, g.logger), l, nil
+	return hot.NewServer(g.config, g.leaving(g.handler), secure, g.logger), l, nil
 }
 
 // serve answers requests until ctx ends or the listener fails, then drains.
@@ -63,26 +61,4 @@ func (g *gateway) serve(ctx context.Context) error {
 	err = g.drain(context.WithoutCancel(ctx), s)
 	<-failed
 	return err
-}
-
-// drain stops being ready, lets balancers notice, stops accepting and waits for the requests in flight.
-func (g *gateway) drain(ctx context.Context, s *http.Server) error {
-	c := &g.config.Server
-	g.logger.InfoContext(ctx, "draining", "delay", c.DrainDelay, "timeout", c.DrainTimeout)
-	g.draining.Store(true)
-	g.heart.stop(stopWithin)
-	s.SetKeepAlivesEnabled(false)
-	time.Sleep(c.DrainDelay)
-	within, cancel := context.WithTimeout(ctx, c.DrainTimeout)
-	defer cancel()
-	err := s.Shutdown(within)
-	if errors.Is(err, context.DeadlineExceeded) {
-		g.logger.WarnContext(ctx, "requests were still in flight after the drain timeout and are cut", "timeout", c.DrainTimeout)
-		_ = s.Close()
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("stop data port: %w", err)
-	}
-	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"partidor.dev/partidor/rebalancer/internal/board"
 	"partidor.dev/partidor/rebalancer/internal/collect"
 	"partidor.dev/partidor/rebalancer/internal/config"
+	"partidor.dev/partidor/rebalancer/internal/console"
 	"partidor.dev/partidor/rebalancer/internal/cycle"
 	"partidor.dev/partidor/rebalancer/internal/leader"
 	"partidor.dev/partidor/rebalancer/internal/ledger"
@@ -132,7 +133,11 @@ func (a *app) build(ctx context.Context) (err error) {
 	}
 	picture := board.New(a.store, a.collector)
 	a.keeper = &upkeep.Keeper{Options: upkeep.Options{Ledger: a.store, Board: picture, Parameters: a.runner.Parameters, Logger: tel.Logger}}
-	a.admin = &api.Server{
+	page, err := console.Handler("/console/")
+	if err != nil {
+		return fmt.Errorf("console: %w", err)
+	}
+	a.admin = &api.Server{Console: page, Done: ctx.Done(),
 		Ledger: a.store, Base: values, Board: picture, Rebalancer: a.runner, Leadership: a, Readiness: a.notReady,
 		Metrics: tel.MetricsHandler(), Access: tokens, Instance: c.Instance, Version: a.options.Version, Started: a.started, Logger: tel.Logger,
 	}

@@ -49,10 +49,10 @@ func (a *app) serve(ctx context.Context) error {
 	return nil
 }
 
-// worthATrace leaves probes and scrapes out.
+// worthATrace leaves out probes, scrapes and streams that last as long as somebody looks.
 func worthATrace(r *http.Request) bool {
 	switch r.URL.Path {
-	case "/healthz", "/readyz", "/metrics":
+	case "/healthz", "/readyz", "/metrics", "/v1/events":
 		return false
 	}
 	return true

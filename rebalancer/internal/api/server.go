@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"partidor.dev/partidor/rebalancer/internal/board"
@@ -57,6 +58,11 @@ type Server struct {
 	Version  string
 	Started  time.Time
 	Logger   *slog.Logger
+	// Console is the page for people, at /console/. Done ends its streams; a closed one ends them at once.
+	Console http.Handler
+	Done    <-chan struct{}
+
+	streams atomic.Int64
 }
 
 // Handler of everything.
@@ -68,6 +74,11 @@ func (s *Server) Handler() http.Handler {
 	for _, e := range s.endpoints() {
 		mux.Handle(e.method+" "+e.path, s.allow(e.role, s.serve(e.handle)))
 	}
+	mux.Handle("GET /v1/events", s.allow(Viewer, http.HandlerFunc(s.events)))
+	mux.Handle("POST /v1/session", http.HandlerFunc(s.signIn))
+	mux.Handle("DELETE /v1/session", http.HandlerFunc(s.signOut))
+	mux.Handle("GET /console/", s.Console)
+	mux.Handle("GET /{$}", http.RedirectHandler("/console/", http.StatusSeeOther))
 	mux.Handle("/v1/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, notFound(r.Method+" "+r.URL.Path))
 	}))

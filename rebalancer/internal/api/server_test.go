@@ -76,7 +76,7 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	server := &Server{Ledger: pg, Board: board.New(pg, s.collector), Rebalancer: idle{}, Leadership: idle{},
-		Readiness: func() []string { return nil }, Metrics: http.NotFoundHandler(), Base: parameter.Default(),
+		Readiness: func() []string { return nil }, Metrics: http.NotFoundHandler(), Console: http.NotFoundHandler(), Base: parameter.Default(),
 		Access: Access{Tokens: []Token{
 			{Name: "olga", Role: Operator, Hash: sha256.Sum256([]byte(operatorToken))},
 			{Name: "victor", Role: Viewer, Hash: sha256.Sum256([]byte(viewerToken))}}},

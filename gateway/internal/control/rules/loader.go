@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -65,24 +63,6 @@ type Loader struct {
 	nextRead time.Time
 	lastRead time.Time
 	misses   int // reads in a row that failed or fell short of what was announced
-}
-
-// Status is how well the snapshot follows its source.
-type Status struct {
-	// Source is the kind of source.
-	Source string
-	// Loaded tells that there is a snapshot to serve by.
-	Loaded bool
-	// Stale tells that it was read from disk, and that the source has not been reached since the start.
-	Stale bool
-	// Revision is in force, Announced the newest anybody has spoken of.
-	Revision, Announced limit.Revision
-	// ConfirmedAt is when the source was last known to have nothing newer; of a stale snapshot, when it was saved.
-	ConfirmedAt time.Time
-	// Faults are the rows refused since the start.
-	Faults int
-	// Err is why the last read failed; nil after a good one.
-	Err error
 }
 
 // New is a Loader that has loaded nothing yet.
@@ -222,103 +202,4 @@ func (l *Loader) Look() {
 	case l.wake <- struct{}{}:
 	default:
 	}
-}
-
-// Status is how things stand.
-func (l *Loader) Status() Status {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.status
-	s.Announced = l.announced.Max(s.Revision)
-	return s
-}
-
-func (l *Loader) confirmedAt() time.Time { return l.Status().ConfirmedAt }
-
-// read asks the source once and publishes what it says.
-func (l *Loader) read(ctx context.Context) {
-	begin := time.Now()
-	l.lastRead = begin
-	since := l.o.Holder.Load().Revision()
-	if status := l.Status(); !status.Loaded || status.Stale {
-		since = limit.Revision{} // of what is on disk nothing can be taken for certain
-	}
-	ctx, span := l.o.Tracer.Start(ctx, "rules read")
-	defer span.End()
-	within, cancel := context.WithTimeout(ctx, l.o.Timeout)
-	inc, err := l.o.Source.Read(within, since)
-	cancel()
-	now := time.Now()
-	if err == nil {
-		err = l.take(ctx, inc, begin)
-	}
-	l.describe(span, inc, err)
-	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
-		return // stopping
-	}
-	l.metrics.read(ctx, now.Sub(begin), err)
-	l.schedule(now, l.note(ctx, begin, inc, err))
-}
-
-// take publishes the increment where it is news. The error means that it cannot be served by.
-func (l *Loader) take(ctx context.Context, inc *Increment, now time.Time) error {
-	l.faults.report(ctx, inc.Faults)
-	l.metrics.faulty(ctx, inc.Faults)
-	current := l.o.Holder.Load()
-	if inc.Behind || (inc.Empty() && inc.Reached == current.Revision() && inc.Shadow == current.Shadow() && slices.Equal(inc.Regions, current.Regions())) {
-		return nil
-	}
-	if refused := inc.publish(l.o.Holder, l.o.Default, now); refused != nil {
-		f := Fault{Table: tableRegion, Name: current.Region(), Err: refused}
-		l.faults.report(ctx, []Fault{f})
-		l.metrics.faulty(ctx, []Fault{f})
-		inc.Faults = append(inc.Faults, f)
-		if len(l.o.Holder.Load().Regions()) == 0 {
-			return refused
-		}
-	}
-	l.saver.changed(now)
-	return nil
-}
-
-// note updates the status after a read that began at begin, and tells whether the read brought all it should.
-func (l *Loader) note(ctx context.Context, begin time.Time, inc *Increment, err error) (satisfied bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before := l.status
-	l.status.Err = err
-	if err != nil {
-		if before.Err == nil {
-			l.o.Logger.ErrorContext(ctx, "rules cannot be read, the last ones stay in force", "source", l.o.Source.Name(), "error", err)
-		}
-		return false
-	}
-	l.status.Faults += len(inc.Faults)
-	l.status.Loaded = true
-	l.status.Stale = l.o.Holder.Load().Stale()
-	l.status.Revision = l.o.Holder.Load().Revision()
-	if !inc.Behind {
-		l.status.ConfirmedAt = begin
-	}
-	if before.Err != nil || !before.Loaded || before.Stale {
-		l.o.Logger.InfoContext(ctx, "rules are read", "source", l.o.Source.Name(), "revision", l.status.Revision,
-			"rules", l.o.Holder.Load().Counts().Rules)
-	}
-	return !l.announced.Newer(l.status.Revision)
-}
-
-// schedule sets the time of the next read.
-func (l *Loader) schedule(now time.Time, satisfied bool) {
-	wait := l.o.Poll
-	if satisfied {
-		l.misses = 0
-	} else {
-		first := lagFirst
-		if l.Status().Err != nil {
-			first = retryFirst
-		}
-		wait = min(wait, first<<min(l.misses, 16))
-		l.misses++
-	}
-	l.nextRead = now.Add(wait - time.Duration(rand.Int64N(int64(wait)/10+1)))
 }

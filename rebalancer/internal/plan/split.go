@@ -6,6 +6,10 @@ import (
 	"partidor.dev/partidor/shared/limit"
 )
 
+// lendingRoom is the least share that a plan leaves a region, in percent of its floor. At the floor itself a region may lend
+// no tokens, and what an idle one's floor brings in would overflow.
+const lendingRoom = 125
+
 // leastWeight keeps a region without a base share (added later, or drained) in the sharing of an overloaded limit.
 const leastWeight = float64(limit.Whole) / 100
 
@@ -16,8 +20,9 @@ type scratch struct {
 	// firstHome is where the rights to tiny limits sit before they are first moved.
 	firstHome int
 
-	// current is the normalised observed split, target the wanted one, floor the least shares; all add up in ppm.
-	current, target, floor []limit.Share
+	// current is the normalised observed split, target the wanted one. floor never leaves a region; least is a little more
+	// and as low as a plan goes.
+	current, target, floor, least []limit.Share
 	// fixed regions are not planned: silent, pinned or drained ones.
 	fixed []bool
 	// forced: a pin, a drain or a floor is not met, so neither deadband nor step limit apply.
@@ -34,7 +39,7 @@ func newScratch(in *Input) *scratch {
 	q := func() []limit.Share { return make([]limit.Share, n) }
 	return &scratch{
 		p: &in.Parameters, regions: in.Regions, firstHome: firstHome(in.Regions),
-		current: q(), target: q(), floor: q(), fixed: make([]bool, n),
+		current: q(), target: q(), floor: q(), least: q(), fixed: make([]bool, n),
 		claims: f(), weights: f(), floors: f(), filled: f(), rest: f(),
 		open: make([]bool, n), atFloor: make([]bool, n), excess: q(), deficit: q(),
 	}
@@ -65,6 +70,7 @@ func (s *scratch) setFloors(d *Demand) {
 			f = 0
 		}
 		s.floor[i] = f
+		s.least[i] = max(f, min(f*lendingRoom/100, r.Base))
 	}
 }
 
@@ -154,7 +160,7 @@ func (s *scratch) divide(d *Demand, free limit.Share) Reason {
 		}
 		open = true
 		s.weights[i] = max(float64(s.regions[i].Base), leastWeight)
-		s.floors[i] = rate * float64(s.floor[i]) / float64(limit.Whole)
+		s.floors[i] = rate * float64(s.least[i]) / float64(limit.Whole)
 		s.claims[i] = max(d.Loads[i].claim(s.p, rate), s.floors[i])
 		sum += s.claims[i]
 		s.forced = s.forced || s.current[i] < s.floor[i]
@@ -169,7 +175,7 @@ func (s *scratch) divide(d *Demand, free limit.Share) Reason {
 		kind = Follow
 		addSpare(total, s.p.SpareByNeed, parts, s.weights)
 	}
-	s.settle(free, parts, s.floor)
+	s.settle(free, parts, s.least)
 	return Reason{Kind: kind}
 }
 

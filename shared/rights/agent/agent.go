@@ -65,7 +65,7 @@ func (a *Agent) key(now time.Time, id limit.Key) *key {
 		if !ok {
 			return nil
 		}
-		k = &key{id: id, numbers: numbers, asking: asking{gap: askEvery}}
+		k = &key{id: id, since: now, numbers: numbers, asking: asking{gap: askEvery}}
 		for _, r := range a.regions {
 			k.peers = append(k.peers, peer{region: r})
 		}

@@ -23,6 +23,8 @@ const (
 	usualTime = 15 * time.Second
 	peakTime  = 25 * time.Second
 	highTime  = 150 * time.Second
+	// reportsTake is when an instance has surely said what it counts of a key that is not hot.
+	reportsTake = 4 * time.Second
 )
 
 // observe takes in the rate offered since the last time, in tokens per second, and the tokens refused.
@@ -50,6 +52,11 @@ func (d *demand) observe(now time.Time, rate, refused float64) {
 
 func follow(v *float64, x float64, elapsed, constant time.Duration) {
 	*v += (x - *v) * (1 - math.Exp(-elapsed.Seconds()/constant.Seconds()))
+}
+
+// told tells whether the demand is known: it was observed, or nothing was said of the key for longer than reports take.
+func (d *demand) told(now, since time.Time) bool {
+	return !d.at.IsZero() || now.Sub(since) > reportsTake
 }
 
 // surge is the rate that the last observation shows even if chance made it a standard deviation too high: a step in the

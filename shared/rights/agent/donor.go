@@ -47,13 +47,17 @@ func (a *Agent) donate(now time.Time, k *key) {
 	}
 }
 
+// lendingRoom is the least share that a donor stays at, in percent of its floor. At the floor itself nothing can be lent (R3),
+// and what an idle region's floor brings in would overflow.
+const lendingRoom = 125
+
 // giveShare moves share to a peer whose demand has been above its rate, as far as this region's own stays covered.
 func (a *Agent) giveShare(now time.Time, k *key, q *peer) bool {
-	if q.standing.Rate <= 0 || k.level.wholeRate <= 0 {
+	if q.standing.Rate <= 0 || k.level.wholeRate <= 0 || !k.demand.told(now, k.since) {
 		return false
 	}
-	keep := max(a.needed(k)+a.share(a.policy.ShareStep), a.reactive(k))
-	amount := min(a.shareOf(k, q.standing.Rate), k.level.share-max(keep, k.level.floor))
+	keep := max(a.needed(k)+a.share(a.policy.ShareStep), a.reactive(k), k.level.floor*lendingRoom/100)
+	amount := min(a.shareOf(k, q.standing.Rate), k.level.share-keep)
 	if amount < a.share(a.policy.ShareStep) || !a.spend(now, k) {
 		return false
 	}

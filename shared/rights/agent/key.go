@@ -16,8 +16,8 @@ type key struct {
 	demand  demand
 	// level as last reported by the store.
 	level level
-	// used is when the key was last of interest to anybody.
-	used time.Time
+	// since is when the agent began to follow the key, used when it was last of interest to anybody.
+	since, used time.Time
 	// looking: a look is under way since lookedAt.
 	looking  bool
 	lookedAt time.Time

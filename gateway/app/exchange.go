@@ -19,10 +19,11 @@ func (g *gateway) buildExchange(ctx context.Context) error {
 		return nil
 	}
 	g.heat = exchange.NewHeat(g.table, maxHot)
+	store := redisstore.New(redisstore.Options{Client: g.redis, LossHorizon: g.config.Decision.LossHorizon})
+	g.life.Tell(store.SetLoss)
 	x, err := exchange.New(exchange.Options{
 		Region: g.config.Region, Instance: g.config.Instance, Conn: g.nats,
-		Store: redisstore.New(redisstore.Options{Client: g.redis, LossHorizon: g.config.Decision.LossHorizon}),
-		Rules: g.holder, Heat: g.heat, Leads: g.members.Leads, Policy: g.policy,
+		Store: store, Rules: g.holder, Heat: g.heat, Leads: g.members.Leads, Policy: g.policy,
 		Logger: g.logger, Tracer: g.tracer, Meter: g.meter,
 	})
 	if err != nil {

@@ -2,6 +2,9 @@ package app_test
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 )
@@ -43,7 +46,7 @@ func TestThreeOrders(t *testing.T) {
 	if status, ready := g.ready(); status != http.StatusOK || ready.Status != "ready" {
 		t.Errorf("readiness %d %+v", status, ready)
 	}
-	keys, err := s.redis.Client().Keys(t.Context(), "*").Result()
+	keys, err := s.redis.Client().Keys(t.Context(), "rl:{*").Result()
 	if err != nil || len(keys) != 1 || keys[0] != "rl:{shop-a}:create-order" {
 		t.Errorf("keys in redis %q, %v", keys, err)
 	}
@@ -59,8 +62,8 @@ func TestUnknownKeysCostNothing(t *testing.T) {
 			t.Fatalf("status %d, want 401", r.StatusCode)
 		}
 	}
-	if n := s.redis.Client().DBSize(t.Context()).Val(); n != 0 {
-		t.Errorf("%d keys in redis after unknown callers, want none", n)
+	if n := len(s.redis.Client().Keys(t.Context(), "rl:{*").Val()); n != 0 {
+		t.Errorf("%d buckets in redis after unknown callers, want none", n)
 	}
 	if after := g.metric("partidor_usage_keys"); after != before {
 		t.Errorf("%v keys counted, before %v", after, before)
@@ -80,5 +83,25 @@ func TestUpstreamErrorsAreCharged(t *testing.T) {
 	}
 	if got[500] != 5 || got[429] != 15 {
 		t.Errorf("statuses %v, want 5 of 500 and 15 of 429", got)
+	}
+}
+
+// One instance without Redis, PostgreSQL and NATS: store memory and a rules file.
+func TestMemoryStore(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(upstream.Close)
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(rules, []byte("revision: 1\ndefault: {capacity: 2, refill_per_second: 1, refill_period_seconds: 600}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := start(t, "store: memory\nidentity: {mode: header}\nrules: {file: "+rules+"}\nupstreams: {orders: {targets: [{url: \""+upstream.URL+"\"}]}}\n"+
+		"routes: [{id: create-order, methods: [POST], path: /orders, upstream: orders}]\n")
+	for i, want := range []int{200, 200, 429} {
+		if r := g.post("shop-a"); r.StatusCode != want {
+			t.Errorf("order %d: status %d, want %d", i+1, r.StatusCode, want)
+		}
+	}
+	if r := g.post("shop-b"); r.StatusCode != http.StatusOK {
+		t.Errorf("another tenant: status %d, want 200", r.StatusCode)
 	}
 }

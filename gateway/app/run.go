@@ -18,6 +18,7 @@ import (
 	"partidor.dev/partidor/gateway/internal/config"
 	"partidor.dev/partidor/gateway/internal/control/admin"
 	"partidor.dev/partidor/gateway/internal/control/exchange"
+	"partidor.dev/partidor/gateway/internal/control/life"
 	"partidor.dev/partidor/gateway/internal/control/rules"
 	"partidor.dev/partidor/gateway/internal/control/usage"
 	"partidor.dev/partidor/gateway/internal/hot"
@@ -51,6 +52,7 @@ type gateway struct {
 	serving  atomic.Bool
 
 	redis    redis.UniversalClient // nil with store: memory
+	life     *life.Watcher         // of redis
 	store    bucket.Store
 	holder   *snapshot.Holder
 	loader   *rules.Loader

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"partidor.dev/partidor/gateway/internal/config"
+	"partidor.dev/partidor/gateway/internal/control/life"
 	"partidor.dev/partidor/gateway/internal/control/usage"
 	"partidor.dev/partidor/gateway/internal/hot/admit"
 	"partidor.dev/partidor/shared/bucket"
@@ -41,6 +42,10 @@ func (g *gateway) buildStore(context.Context) error {
 			return err
 		}
 	}
+	if g.life, err = life.New(life.Options{Logger: g.logger, Meter: g.meter}); err != nil {
+		return err
+	}
+	o.Greet = g.life.Greet
 	if g.redis, err = redisconn.New(o); err != nil {
 		return err
 	}
@@ -54,6 +59,7 @@ func (g *gateway) buildStore(context.Context) error {
 		Client: g.redis, Workers: d.Batch.Workers, BatchSize: d.Batch.Size, LossHorizon: d.LossHorizon, Found: damaged.found,
 	})
 	g.onClose(store.Close)
+	g.life.Tell(store.SetLoss)
 	g.store = store
 	return nil
 }
@@ -77,6 +83,10 @@ func (g *gateway) buildAdmitter(ctx context.Context) (err error) {
 		return err
 	}
 	g.background.start(ctx, "admit", g.admitter.Run)
+	if g.life != nil {
+		g.life.Tell(func(time.Time) { g.admitter.Distrust() })
+		g.background.start(ctx, "life of redis", func(ctx context.Context) error { return g.life.Run(ctx, g.redis) })
+	}
 	return nil
 }
 

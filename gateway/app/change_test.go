@@ -100,3 +100,42 @@ func TestThousandReloads(t *testing.T) {
 		return runtime.NumGoroutine() <= goroutines+2 && connections() <= conns
 	})
 }
+
+// The same while Redis is away: the local limiter goes by the new rule (request-path 79).
+func TestRaisedRuleInFallback(t *testing.T) {
+	s := newSet(t)
+	s.shop(t, "shop-a")
+	s.rule(t, "shop-a", 1, 1, 3600)
+	g := start(t, s.config)
+	g.post("shop-a")
+	s.redis.Kill()
+	eventually(t, 10*time.Second, "the local limiter decides", func() bool {
+		g.post("shop-a")
+		_, ready := g.ready()
+		return ready.Status == "degraded"
+	})
+	if r := g.post("shop-a"); r.StatusCode == http.StatusOK {
+		t.Fatalf("status %d before the rule is raised, want a refusal", r.StatusCode)
+	}
+	s.rule(t, "shop-a", 100, 100, 1)
+	eventually(t, propagation, "the raised rule admits", func() bool {
+		r := g.post("shop-a")
+		return r.StatusCode == http.StatusOK && r.Header.Get("X-RateLimit-Limit") == "100"
+	})
+}
+
+// The kill switch: while it is on nothing is refused, and back again (DESIGN §8, shadow on|off).
+func TestKillSwitch(t *testing.T) {
+	s := newSet(t)
+	s.shop(t, "shop-a")
+	s.rule(t, "shop-a", 1, 1, 3600)
+	g := start(t, s.config)
+	status := func(want int) func() bool {
+		return func() bool { return g.post("shop-a").StatusCode == want }
+	}
+	eventually(t, propagation, "drained", status(http.StatusTooManyRequests))
+	s.exec(t, `INSERT INTO parameter (name, value) VALUES ('shadow', 'true')`)
+	eventually(t, propagation, "nothing is refused", status(http.StatusOK))
+	s.exec(t, `DELETE FROM parameter WHERE name = 'shadow'`)
+	eventually(t, propagation, "refused again", status(http.StatusTooManyRequests))
+}

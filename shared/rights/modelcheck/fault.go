@@ -80,7 +80,9 @@ func (c *Scope) comeBack(w *world, i int, emit func(*world, string) bool) bool {
 		}
 		n.lost[i], n.leased[i] = false, true
 		n.sendVoids(i, number)
-		return emit(n, fmt.Sprintf("%s begins as %d", names[i], number))
+		if !emit(n, fmt.Sprintf("%s begins as %d", names[i], number)) {
+			return false
+		}
 	}
 	if s.Phase == rights.Relearning && (w.leased[i] || c.Broken == NoLease) {
 		n := w.clone()

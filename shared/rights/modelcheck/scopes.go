@@ -20,9 +20,9 @@ func variant(c Scope, vary func(*Scope)) Scope {
 // Short are the scopes that every test run searches; all must hold.
 func Short() []Scope {
 	return []Scope{
-		two("moves", func(c *Scope) { c.Units, c.Base, c.Capacity, c.Moves = 2, []int{1, 1}, 2, 3 }),
+		two("moves", func(c *Scope) { c.Units, c.Base, c.Capacity, c.Moves = 2, []int{1, 1}, 2, 2 }),
 		two("data lost", func(c *Scope) {
-			c.Units, c.Base, c.Capacity, c.MaxLoan, c.Moves = 2, []int{1, 1}, 2, 1, 2
+			c.Units, c.Base, c.MaxLoan, c.Moves = 2, []int{1, 1}, 1, 2
 			c.Losses, c.Failing = 1, []int{0}
 		}),
 		two("data lost, floor", func(c *Scope) {
@@ -90,6 +90,7 @@ func Probes() []Scope {
 	return []Scope{
 		probe("probe moves", func(c *Scope) { c.MaxLoan, c.Capacity = 2, 2 }),
 		probe("probe shares", func(c *Scope) { c.MaxLoan, c.Moves = 0, 3 }),
+		probe("probe rows kept", func(c *Scope) { c.Units, c.Base, c.MaxLoan, c.Prune = 4, []int{3, 1}, 0, false }),
 		probe("probe lost", func(c *Scope) { c.Losses, c.Failing = 1, []int{0} }),
 		probe("probe lost, floor", func(c *Scope) {
 			c.Units, c.Base, c.Floor, c.Capacity = 4, []int{3, 1}, []int{1, 0}, 1
@@ -119,7 +120,7 @@ func Probes() []Scope {
 			c.MaxLoan, c.Moves, c.NewCapacity, c.NewRate, c.NewBase = 0, 1, 2, 1, []int{2, 0}
 			c.Losses, c.Failing = 1, []int{0}
 		}),
-		three("probe three", func(c *Scope) { c.Moves, c.MaxStates = 3, 600_000 }),
+		three("probe three", func(c *Scope) { c.Trust, c.MaxStates = false, 2_000_000 }),
 		three("probe three lost", func(c *Scope) { c.Moves, c.Losses, c.Failing, c.MaxLoan, c.MaxStates = 2, 1, []int{0}, 0, 600_000 }),
 		three("probe three fenced", func(c *Scope) {
 			c.Moves, c.MaxLoan, c.Fences, c.Leaders, c.Failing, c.MaxStates = 1, 1, 1, 1, []int{0}, 600_000

@@ -125,10 +125,12 @@ func (a *Admitter) since(now time.Time) int64 { return int64(now.Sub(a.start)) }
 // Degraded tells that Redis, or a node of it, is not being asked, or only on trial.
 func (a *Admitter) Degraded() bool { return a.nodes.away() > 0 }
 
-// Credited drops refusals remembered of keys that have just been given tokens or share, so that they are asked for at once.
-func (a *Admitter) Credited(keys ...limit.Key) {
+// Credited drops refusals remembered of keys that are being given tokens or share, and remembers none for a moment: the news
+// may be ahead of the gift.
+func (a *Admitter) Credited(now time.Time, keys ...limit.Key) {
 	for _, k := range keys {
 		if e := a.memory.keys.Get(k); e != nil {
+			e.expecting.Store(a.since(now) + creditWithin)
 			e.denial.Store(nil)
 		}
 	}

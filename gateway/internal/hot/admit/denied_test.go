@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
 )
 
@@ -59,7 +60,7 @@ func TestARefusalIsTrueAndShort(t *testing.T) {
 func TestWhatDropsARefusal(t *testing.T) {
 	k := limit.Key{Tenant: "t1", Route: "items"}
 	for name, drop := range map[string]func(t *testing.T, a *Admitter){
-		"credit":       func(_ *testing.T, a *Admitter) { a.Credited(k) },
+		"credit":       func(_ *testing.T, a *Admitter) { a.Credited(time.Now(), k) },
 		"new revision": func(t *testing.T, a *Admitter) { edit(t, a.rules, set("t1", "items", 5, 1, revision(9))) },
 		"its time":     func(*testing.T, *Admitter) { time.Sleep(100 * time.Millisecond) },
 	} {
@@ -78,6 +79,28 @@ func TestWhatDropsARefusal(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The news of a gift may come before the gift: until it is there, refusals are not remembered.
+func TestNewsOfAGiftBeforeTheGift(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeStore()
+		k := limit.Key{Tenant: "t1", Route: "items"}
+		a := newAdmitter(t, Options{Rules: rules(t, set("t1", "items", 1, 1)), Store: store})
+		admit(t, a)
+		a.Credited(time.Now(), k)
+		if d := admit(t, a); d.Outcome != limit.Refused || d.Source != limit.SourceRedis {
+			t.Fatalf("%v by %v", d.Outcome, d.Source)
+		}
+		time.Sleep(5 * time.Millisecond)
+		gift := bucket.Limit{Key: k, Rule: a.rules.Load().Lookup("t1", "items").Rule, Base: limit.Whole, Owed: -1}
+		if _, err := store.Take(t.Context(), []bucket.Limit{gift}); err != nil {
+			t.Fatal(err)
+		}
+		if d := admit(t, a); d.Outcome != limit.Allowed {
+			t.Errorf("%v by %v after the gift", d.Outcome, d.Source)
+		}
+	})
 }
 
 func TestARefusalOfALargeCostLetsSmallOnesAsk(t *testing.T) {

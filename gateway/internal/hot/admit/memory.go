@@ -23,6 +23,8 @@ type memory struct {
 // hot is what is remembered of one key.
 type hot struct {
 	denial atomic.Pointer[denial]
+	// expecting: until then a gift from another region is on its way into the bucket, and refusals are not remembered.
+	expecting atomic.Int64
 	fetched
 }
 
@@ -58,6 +60,10 @@ type denial struct {
 	// caller, goes to Redis per token.
 	asked atomic.Bool
 }
+
+// creditWithin is how long a gift takes from the first news of it to the bucket, at most: one call to Redis by whoever drives
+// the region's transfers.
+const creditWithin = int64(30 * time.Millisecond)
 
 // shortestDenial is the wait below which a refusal is not worth remembering: the answer would be out of date on arrival.
 const shortestDenial = int64(time.Millisecond)
@@ -100,6 +106,9 @@ func (m *memory) deny(c *call, i int, d *limit.Decision, at int64) bool {
 	}
 	if c.hot[i] == nil {
 		c.hot[i] = m.entry(c.limits[i].Key)
+	}
+	if at < c.hot[i].expecting.Load() {
+		return false
 	}
 	c.hot[i].denial.Store(&denial{
 		decision: *d, cost: c.limits[i].Cost, revision: c.limits[i].Revision,

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"partidor.dev/partidor/gateway/internal/control/exchange"
 	"partidor.dev/partidor/gateway/internal/control/usage"
@@ -23,7 +24,7 @@ func (g *gateway) buildExchange(ctx context.Context) error {
 	g.life.Tell(store.SetLoss)
 	x, err := exchange.New(exchange.Options{
 		Region: g.config.Region, Instance: g.config.Instance, Conn: g.nats,
-		Store: store, Rules: g.holder, Heat: g.heat, Leads: g.members.Leads, Policy: g.policy,
+		Store: store, Rules: g.holder, Heat: g.heat, Leads: g.members.Leads, Policy: g.policy, Credited: g.credited,
 		Logger: g.logger, Tracer: g.tracer, Meter: g.meter,
 	})
 	if err != nil {
@@ -31,6 +32,13 @@ func (g *gateway) buildExchange(ctx context.Context) error {
 	}
 	g.background.start(ctx, "exchange", x.Run)
 	return nil
+}
+
+// credited passes news of gifts on to the request path, once there is one.
+func (g *gateway) credited(now time.Time, keys ...limit.Key) {
+	if a := g.remembers.Load(); a != nil {
+		a.Credited(now, keys...)
+	}
 }
 
 func (g *gateway) policy() agent.Policy {

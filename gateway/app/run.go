@@ -62,8 +62,10 @@ type gateway struct {
 	table    *usage.Table
 	heat     *exchange.Heat // nil without an exchange
 	admitter *admit.Admitter
-	handler  *hot.Handler
-	heart    background // ends before the others: who drains is no longer counted
+	// remembers is the admitter, for parts that run before it is built.
+	remembers atomic.Pointer[admit.Admitter]
+	handler   *hot.Handler
+	heart     background // ends before the others: who drains is no longer counted
 
 	data, admin net.Listener
 }

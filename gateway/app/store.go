@@ -82,6 +82,7 @@ func (g *gateway) buildAdmitter(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	g.remembers.Store(g.admitter)
 	g.background.start(ctx, "admit", g.admitter.Run)
 	if g.life != nil {
 		g.life.Tell(func(time.Time) { g.admitter.Distrust() })

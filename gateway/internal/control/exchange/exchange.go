@@ -43,6 +43,8 @@ type Options struct {
 	Rules            Rules
 	// Heat holds the keys near their limit as this instance sees them; nil for none.
 	Heat *Heat
+	// Credited is told at once of keys that another region is giving something; nil for nobody. It must not wait.
+	Credited func(now time.Time, keys ...limit.Key)
 	// Leads tells whether this instance drives for the region now. Nil means always.
 	Leads func() bool
 	// Policy of the agent, asked for at every tick; nil means agent.DefaultPolicy.

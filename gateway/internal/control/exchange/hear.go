@@ -83,6 +83,11 @@ func (x *Exchange) handle(ctx context.Context, m any) {
 			}
 			return
 		}
+		if t, ok := m.message.(*wire.Transfer); ok && t.To == x.o.Region && x.o.Credited != nil {
+			for _, r := range t.Rows {
+				x.o.Credited(now, limit.Key{Tenant: r.Tenant, Route: r.Route})
+			}
+		}
 		if x.agent != nil {
 			x.hear(now, m)
 		}

@@ -83,11 +83,12 @@ export function difference(before, after) {
   const skip = new Set(["id", "revision", "updated_at", "updated_by", "reason", "revision_epoch", "revision_number"]);
   const names = [...new Set([...Object.keys(before || {}), ...Object.keys(after || {})])].filter(n => !skip.has(n)).sort();
   const say = v => typeof v === "string" ? v : JSON.stringify(v);
+  const none = v => v === undefined || v === null || v === "" || v === false;
   return names.flatMap(n => {
     const b = before?.[n], a = after?.[n];
-    if (JSON.stringify(a) === JSON.stringify(b)) return [];
-    if (b === undefined || b === null) return ["+ " + n + ": " + say(a)];
-    if (a === undefined || a === null) return ["- " + n + ": " + say(b)];
+    if (JSON.stringify(a) === JSON.stringify(b) || none(a) && none(b)) return [];
+    if (none(b)) return ["+ " + n + ": " + say(a)];
+    if (none(a)) return ["- " + n + ": " + say(b)];
     return ["~ " + n + ": " + say(b) + " → " + say(a)];
   });
 }

@@ -35,7 +35,7 @@ function drawKeys(el, p) {
   const link = k => h("a", { href: "#/key/" + segment(k.tenant) + "/" + segment(k.route) }, k.tenant + " / " + k.route);
   el.replaceChildren(table(
     [{ name: "Key" }, { name: "Limit" }, { name: "Split" }, { name: "Offered/s", class: "num" }, { name: "Refused/s", class: "num" }, { name: "Last decision" }],
-    p.keys.map(k => h("tr", null,
+    (p.keys || []).map(k => h("tr", null,
       h("td", null, link(k), k.regions.some(r => r.pin !== undefined) ? h("span", { class: "warn", title: "pinned" }, " pinned") : ""),
       h("td", null, limitOf(k.rule)), h("td", null, bar(k.regions)), h("td", { class: "num" }, num(k.offered)),
       h("td", { class: "num " + (k.refused > 0 ? "bad" : "") }, num(k.refused)), h("td", { class: "text faint" }, k.reason || "base split")))));

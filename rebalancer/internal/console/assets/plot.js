@@ -27,7 +27,7 @@ export function stacked(el, names, unit, max, marks) {
   const plot = mount(el, {
     scales: { y: { range: (_, lo, hi) => [0, max || Math.max(1, hi * 1.08)] } },
     axes: axes(unit),
-    series: [{}, ...order.map(i => ({ label: names[i], stroke: colour(i), fill: colour(i) + "b0", width: 1, points: { show: false } }))],
+    series: [{}, ...order.map(i => ({ label: names[i], stroke: colour(i), fill: colour(i), width: 0, points: { show: false } }))],
     hooks: { draw: [u => drawMarks(u, marks())] },
   }, [[], ...names.map(() => [])]);
   return { ...plot, update: (times, values) => { const s = stack(values); plot.update([times, ...order.map(i => s[i])]); } };

@@ -1,0 +1,70 @@
+// Drives the console in a real Chromium: node console.mjs URL SHOTS. Every step is a thing that an operator does; the
+// caller then looks into the ledger. Any error of the page, and any request to another host, fails the run.
+
+import { chromium } from "playwright-core";
+
+const [url, shots] = process.argv.slice(2);
+const executablePath = process.env.CHROMIUM || "/usr/bin/chromium";
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+const faults = [];
+
+async function open(options, hash = "") {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  page.on("pageerror", e => faults.push("page: " + e));
+  page.on("console", m => { if (m.type() === "error") faults.push("console: " + m.text()); });
+  page.on("request", r => { if (!r.url().startsWith(url) && !r.url().startsWith("data:")) faults.push("outside request: " + r.url()); });
+  await page.goto(url + "/console/" + hash);
+  return page;
+}
+
+const shot = (page, name) => page.screenshot({ path: `${shots}/${name}.png` });
+const must = (ok, what) => { if (!ok) faults.push(what); };
+
+try {
+  const page = await open({ viewport: { width: 1280, height: 900 }, colorScheme: "light" });
+  await page.getByRole("region", { name: "region eu" }).waitFor();
+  await page.getByRole("link", { name: "shop-a / create-order" }).waitFor();
+  await shot(page, "keys");
+
+  await page.getByRole("searchbox", { name: "Search keys" }).fill("nobody");
+  await page.getByText("nothing here").waitFor();
+  await page.getByRole("searchbox", { name: "Search keys" }).fill("shop");
+
+  await page.getByRole("link", { name: "shop-a / create-order" }).click();
+  await page.locator(".plot canvas").first().waitFor();
+  await page.waitForTimeout(5000); // a few live pictures, for the plots
+  await page.getByLabel("pin of eu in percent").fill("42.5");
+  await page.getByRole("button", { name: "Pin", exact: true }).click();
+  await page.getByRole("textbox", { name: "Reason" }).fill("pinned by the browser");
+  await page.getByRole("button", { name: "Change it" }).click();
+  await page.getByRole("cell", { name: "pinned by the browser" }).waitFor();
+  await shot(page, "key");
+
+  await page.getByRole("link", { name: "Parameters" }).click();
+  await page.getByRole("cell", { name: "deadband", exact: true }).waitFor();
+  await page.getByRole("button", { name: "Preview" }).click();
+  await page.getByText("keys,").waitFor();
+  await shot(page, "parameters");
+  await page.getByRole("button", { name: "Pause planning" }).click();
+  await page.getByRole("button", { name: "Change it" }).click();
+  await page.getByRole("button", { name: "Resume planning" }).waitFor();
+  await page.getByText("Planning is paused.").waitFor();
+
+  await page.getByRole("link", { name: "Audit" }).click();
+  await page.getByRole("cell", { name: "pin pin" }).waitFor();
+  await shot(page, "audit");
+  await page.getByRole("row", { name: /parameter insert/ }).getByRole("button", { name: "Undo" }).click();
+  await page.getByRole("button", { name: "Change it" }).click();
+  await page.getByRole("row", { name: /parameter delete/ }).waitFor();
+
+  const phone = await open({ viewport: { width: 390, height: 844 }, colorScheme: "dark", hasTouch: true, isMobile: true });
+  await phone.getByRole("link", { name: "shop-a / create-order" }).waitFor();
+  must(await phone.evaluate(() => document.documentElement.scrollWidth <= innerWidth + 1), "the page is wider than a phone");
+  await shot(phone, "phone");
+} catch (err) {
+  faults.push(String(err));
+}
+await browser.close();
+for (const f of faults) console.error(f);
+process.exit(faults.length ? 1 : 0);

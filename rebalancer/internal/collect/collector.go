@@ -149,3 +149,10 @@ func (c *Collector) Share(k limit.Key, region string) (limit.Share, bool) {
 	}
 	return state.loads[r].share, true
 }
+
+// ForgetShares drops what a region last said it holds, after its share was minted anew or the region was declared dead.
+func (c *Collector) ForgetShares(region string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.table.ForgetShares(region)
+}

@@ -69,6 +69,19 @@ func (l *load) read(known bool, window time.Duration) plan.Load {
 	}
 }
 
+// ForgetShares drops what a region last said it holds: its share was minted anew while it was away, so its word is void.
+func (t *Table) ForgetShares(region string) {
+	r, ok := t.regions[region]
+	if !ok {
+		return
+	}
+	for _, k := range t.keys {
+		if r < len(k.loads) {
+			k.loads[r].share = 0
+		}
+	}
+}
+
 // refusedLately tells whether any region refused requests of the key in its latest window.
 func refusedLately(k *key) bool {
 	for i := range k.loads {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights/lease"
 )
 
 // Builtin are the study's scenarios S1 to S12 with the product's gates. They are the same limits, loads and faults that
@@ -46,6 +47,13 @@ func world(name, about string, duration, step time.Duration, perSecond, capacity
 // with returns the scenario with gates and faults.
 func (s Scenario) with(g *Gates, faults ...Fault) Scenario {
 	s.Gates, s.Faults = g, faults
+	return s
+}
+
+// leased returns the scenario with leases, as a deployment over three failure domains runs them.
+func (s Scenario) leased() Scenario {
+	terms := lease.DefaultTerms()
+	s.Leases = &terms
 	return s
 }
 
@@ -127,10 +135,10 @@ func failures() []Scenario {
 			moved(560, 0), moved(240, 800)).with(gate(99.9, noRefusals)),
 		world("S4b", "a region dies, its traffic moves to the two others", 15*time.Minute, tick, 1000, 1000,
 			[]limit.Share{500_000, 300_000, 200_000}, Steps{{0, 400}, {shift, 0}}, moved(240, 480), moved(160, 320)).
-			with(gate(99.8, 0), Fault{Down, "eu", shift, time.Hour}),
+			with(gate(99.8, 0), Fault{Down, "eu", shift, time.Hour}).leased(),
 		world("S8", "a region isolated for 10 minutes while the load shifts", 25*time.Minute, tick, 1000, 1000, thirdBase,
 			Steps{{0, 300}, {400 * time.Second, 550}}, Steps{{0, 300}, {400 * time.Second, 450}}, Steps{{0, 300}, {400 * time.Second, 200}}).
-			with(gate(98.5, 0), Fault{Isolated, "ap", shift, 900 * time.Second}),
+			with(gate(98.5, 0), Fault{Isolated, "ap", shift, 900 * time.Second}).leased(),
 		world("S9", "the control plane is dead for two minutes, the load shifts just before", 15*time.Minute, tick, 1000, 1000, thirdBase,
 			Steps{{0, 150}, {295 * time.Second, 650}}, Steps{{0, 600}, {295 * time.Second, 150}}, Steps{{0, 150}, {295 * time.Second, 100}}).
 			with(gate(99.9, noRefusals), Fault{Down, Control, shift, 420 * time.Second}),

@@ -7,6 +7,7 @@ import (
 	"partidor.dev/partidor/rebalancer/internal/plan"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights/agent"
+	"partidor.dev/partidor/shared/rights/lease"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -24,6 +25,11 @@ type control struct {
 	last       []limit.Share
 	planned    time.Duration
 	cycles     int64
+
+	// voter, numbers of incarnations and recoveries under way, where leases run.
+	voter    *lease.Voter
+	numbers  []int64
+	mintings []*minting
 }
 
 func newControl(p *Partidor) *control {
@@ -37,6 +43,14 @@ func newControl(p *Partidor) *control {
 	}
 	w.every(w.control(), c.parameters.Cycle, c.parameters.Cycle, c.cycle)
 	w.every(w.control(), c.parameters.EarlyAfter, c.parameters.EarlyAfter, c.early)
+	if terms := w.scenario.Leases; terms != nil {
+		c.voter = lease.NewVoter(Control, 0, *terms)
+		c.numbers, c.mintings = make([]int64, len(c.names)), make([]*minting, len(c.names))
+		for i := range c.numbers {
+			c.numbers[i] = 1
+		}
+		w.every(w.control(), terms.Renew, terms.Renew, c.recover)
+	}
 	return c
 }
 

@@ -21,7 +21,9 @@ type file struct {
 	Regions  []fileRegion  `yaml:"regions"`
 	Network  fileNetwork   `yaml:"network"`
 	Faults   []fileFault   `yaml:"faults"`
-	Gates    *fileGates    `yaml:"gates"`
+	// Leases: regions and control plane sit in at least three failure domains.
+	Leases bool       `yaml:"leases"`
+	Gates  *fileGates `yaml:"gates"`
 
 	// folder is where the file lies; traces are named relative to it.
 	folder string
@@ -210,6 +212,9 @@ func (f *file) scenario() (Scenario, error) {
 			return s, err
 		}
 		s.Faults = append(s.Faults, fault)
+	}
+	if f.Leases {
+		s = s.leased()
 	}
 	if g := f.Gates; g != nil {
 		s.Gates = &Gates{Efficiency: g.Efficiency / 100, RefusedWithRoom: g.RefusedWithRoom / 100, OverAdmission: max(1, g.OverAdmission), Messages: g.Messages}

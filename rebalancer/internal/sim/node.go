@@ -7,6 +7,7 @@ import (
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
 	"partidor.dev/partidor/shared/rights/agent"
+	"partidor.dev/partidor/shared/rights/lease"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -29,6 +30,12 @@ type node struct {
 	// heard is what the agent has heard of them, and when.
 	heardAdmitted, heardRefused uint64
 	heardAt                     time.Duration
+	// holder and voter where leases run: held says that the lease was ever held, begun when a new number was last asked for.
+	holder *lease.Holder
+	voter  *lease.Voter
+	held   bool
+	begun  time.Duration
+	peers  []string
 	// silentUntil: the home of a tiny limit has refused until then.
 	silentUntil time.Duration
 	// hotUntil: the key was seen near its limit and is told at every tick until then.
@@ -55,15 +62,14 @@ func newNode(p *Partidor, index int) *node {
 	n := &node{p: p, w: w, index: index, name: region.Name}
 	n.state = rights.New(numbers, floor, 1, w.clock())
 	n.env = rights.Env{Peers: map[string]int64{}, Numbers: numbers}
-	var peers []string
 	for i := range w.scenario.Regions {
 		if name := w.scenario.Regions[i].Name; i != index {
-			peers = append(peers, name)
+			n.peers = append(n.peers, name)
 			n.env.Peers[name] = 1
 		}
 	}
 	n.agent = agent.New(agent.Options{
-		Region: n.name, Peers: peers, Policy: p.policy, RoundTrip: 2 * w.scenario.Network.OneWay,
+		Region: n.name, Peers: n.peers, Policy: p.policy, RoundTrip: 2 * w.scenario.Network.OneWay,
 		Numbers: func(limit.Key) (bucket.Numbers, bool) { return numbers, true },
 	})
 	stagger := func(d time.Duration) time.Duration {
@@ -71,11 +77,15 @@ func newNode(p *Partidor, index int) *node {
 	}
 	w.every(index, stagger(agentTick), agentTick, n.tick)
 	w.every(index, stagger(reportEvery), reportEvery, n.report)
+	if w.scenario.Leases != nil {
+		n.startLease(*w.scenario.Leases)
+	}
 	return n
 }
 
 // admit decides n requests.
 func (n *node) admit(requests int) (admitted, waiting int) {
+	n.guard()
 	if n.p.tiny {
 		return 0, n.askHome(requests)
 	}
@@ -128,6 +138,7 @@ func (n *node) act() {
 		if len(out.Steps) == 0 {
 			return
 		}
+		n.guard()
 		for i := range out.Steps {
 			n.env.Now = n.w.clock()
 			report := n.state.Do(n.env, out.Steps[i])

@@ -55,10 +55,14 @@ func (p *Partidor) Shares() []limit.Share {
 }
 
 func (p *Partidor) parameters() plan.Parameters {
-	if p.w.scenario.Parameters == (plan.Parameters{}) {
-		return plan.DefaultParameters()
+	parameters := p.w.scenario.Parameters
+	if parameters == (plan.Parameters{}) {
+		parameters = plan.DefaultParameters()
 	}
-	return p.w.scenario.Parameters
+	if p.w.scenario.Leases != nil {
+		parameters.Floor = leaseFloor
+	}
+	return parameters
 }
 
 // base share of a region, and the floor that never leaves it: what its Redis records at the first move.

@@ -5,6 +5,7 @@ import (
 
 	"partidor.dev/partidor/rebalancer/internal/plan"
 	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights/lease"
 )
 
 // Scenario is one experiment: a limit, regions with traffic, a network and faults.
@@ -22,6 +23,8 @@ type Scenario struct {
 	Gates *Gates
 	// Keys makes the scenario of one key out of many, for scenarios over populations of tenants; nil for a single key.
 	Keys func(seed uint64) []Scenario
+	// Leases, where the regions and the control plane sit in at least three failure domains; nil for none.
+	Leases *lease.Terms
 	// Parameters of the slow loop; the zero value means plan.DefaultParameters.
 	Parameters plan.Parameters
 }

@@ -112,6 +112,12 @@ func (w *worker) settle(ctx context.Context, batch []*call, cmd once) {
 		_ = w.store.opts.Client.Process(ctx, again)
 		reply, err = again.Result()
 	}
+	var answered redis.Error
+	if cluster, ok := w.store.opts.Client.(*redis.ClusterClient); ok && err != nil && !errors.As(err, &answered) {
+		// The node may be gone for good: learn in the background who has taken its slots. At most one such question is under
+		// way, and none within 200 ms of the last.
+		cluster.ReloadState(ctx)
+	}
 	if err == nil && strings.Count(reply, "\n") != len(batch)-1 {
 		err = errors.New("reply does not match the call")
 	}

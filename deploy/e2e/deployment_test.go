@@ -27,6 +27,7 @@ const (
 
 // deployment is everything that stands in two regions.
 type deployment struct {
+	t          *testing.T // whose end ends everything
 	dir        string
 	regions    map[string]*region
 	postgres   *testenv.Postgres
@@ -54,7 +55,7 @@ type gateway struct {
 // deploy starts it all, in the order in which an operator would.
 func deploy(t *testing.T) *deployment {
 	t.Helper()
-	d := &deployment{dir: t.TempDir(), regions: map[string]*region{}, otlp: testenv.StartOTLP(t), postgres: testenv.StartPostgres(t)}
+	d := &deployment{t: t, dir: t.TempDir(), regions: map[string]*region{}, otlp: testenv.StartOTLP(t), postgres: testenv.StartPostgres(t)}
 	d.upstream = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Upstream-Saw-Traceparent", r.Header.Get("traceparent"))
 		_, _ = fmt.Fprintln(w, "order taken")
@@ -192,7 +193,7 @@ redis: {addresses: [%q]}
 nats: {urls: [%q]}
 postgres: {url: %q}
 snapshot: {file: %q}
-decision: {deadline: 100ms}
+decision: {deadline: 500ms}
 usage: {interval: 1s}
 `, r.name, instance, d.upstream.URL, r.redis.Addr, d.natsURL, d.postgres.URL, filepath.Join(d.dir, instance+".snapshot")))
 	g := &gateway{Program: testenv.StartProgram(t, []string{program("gateway"), "-config", path}, d.tracing("parentbased_traceidratio")...)}

@@ -62,6 +62,7 @@ func (f *File) faults() (all []fault) {
 			rules[[2]string{r.Tenant, r.Route}] = i
 		}
 	}
+	all = append(all, f.shardFaults()...)
 	tenants := make(map[string]bool, len(f.Tenants))
 	for i, t := range f.Tenants {
 		entry("tenants", i, t.validate())

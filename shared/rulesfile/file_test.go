@@ -91,6 +91,7 @@ func TestParseNamesLineAndField(t *testing.T) {
 		{"bad hash", "api_keys:\n  - {tenant: a, sha256: abc}\n", "f:2: api_keys[0]: sha256: must be 64 hex digits"},
 		{"bad mode", "rules:\n  - {tenant: a, route: b, mode: of}\n", "2:"},
 		{"shards of tenant", "rules:\n  - {tenant: a, route: '@tenant', capacity: 9, refill_per_second: 1, shards: 4}\n", "f:2: rules[0]: shards: not for @tenant"},
+		{"shards beside a tenant limit", "rules:\n  - {tenant: a, route: '@tenant', capacity: 9, refill_per_second: 1}\n  - {tenant: a, route: r, capacity: 9, refill_per_second: 1, shards: 4}\n", "f:3: rules[1]: shards: cannot be charged together"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Parse("f", []byte(c.file))

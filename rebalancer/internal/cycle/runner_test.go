@@ -261,3 +261,25 @@ func TestFrozenAndPinned(t *testing.T) {
 		t.Error("a moved key is not planned while the base split changes")
 	}
 }
+
+// TestRestart is case 26 of limits.md: a new leader plans from the ledger, and what regions claim raises no share by itself.
+func TestRestart(t *testing.T) {
+	r := newRig(t)
+	r.mirror.Splits[key] = ledger.Split{Key: key, Regions: []ledger.RegionShare{{Region: "eu", Target: 400_000}, {Region: "us", Target: 600_000}}}
+	for i := range r.loads { // both offer the whole limit, and neither has reported a share yet
+		r.loads[i] = plan.Load{Known: true, Mean: 100, Peak: 100, Offered: 100}
+	}
+	in := Input(&r.mirror, r.Demand(time.Now(), nil), []bool{true, true}, parameter.Default(), time.Now())
+	res := plan.Plan(in)
+	if got := res.Targets[0].Observed; got[0] != 400_000 || got[1] != 600_000 {
+		t.Errorf("began from %v, want the ledger's 400000 and 600000", got)
+	}
+	if sum := res.Targets[0].Shares[0] + res.Targets[0].Shares[1]; sum != limit.Whole {
+		t.Errorf("targets add up to %d", sum)
+	}
+	for _, m := range res.Moves {
+		if m.Held-m.Amount < m.Target {
+			t.Errorf("move %+v gives more than is held above the target", m)
+		}
+	}
+}

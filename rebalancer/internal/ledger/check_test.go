@@ -107,3 +107,17 @@ func TestSharesThatDoNotAddUpAreRefused(t *testing.T) {
 		t.Errorf("published after an edit: %s", got)
 	}
 }
+
+func TestShardsAndTenantLimitsExcludeEachOther(t *testing.T) {
+	_, db := migrated(t)
+	const sharded = `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, shards) VALUES ($1, 'r', 1000, 100, 8)`
+	const whole = `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second) VALUES ($1, '@tenant', 1000, 100)`
+	exec(t, db, sharded, "a")
+	exec(t, db, whole, "b") // another tenant's
+	for _, c := range []struct{ sql, tenant string }{{whole, "a"}, {whole, "*"}, {whole, "@gold"}, {sharded, "b"}, {sharded, "*"}} {
+		var field *FieldError
+		if _, err := db.Exec(t.Context(), c.sql, c.tenant); !errors.As(wrap("write", err), &field) || field.Field != "shards" {
+			t.Errorf("%s of %s: %v, want a refusal of shards", c.sql, c.tenant, err)
+		}
+	}
+}

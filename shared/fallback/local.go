@@ -29,6 +29,8 @@ type Terms struct {
 type Local struct {
 	start   time.Time
 	buckets *bounded.Map[local]
+	// vanished counts buckets that were fuller than they can have become.
+	vanished atomic.Uint64
 	// clock is about the latest now, in nanoseconds since start: enough to tell which buckets have filled up meanwhile.
 	clock atomic.Int64
 	// owing counts the keys that may owe something, so that nobody looks for debts where there are none.
@@ -56,6 +58,8 @@ type local struct {
 	// share in force at the last decision of Redis; seen tells that there was one.
 	share limit.Share
 	seen  bool
+	// exact: whole is what Redis said, and nothing was decided without it since.
+	exact bool
 	// in is the slice that counted at the time at.
 	in slice
 	// owed is what was admitted here and not yet taken from Redis, in whole tokens, under last.
@@ -126,10 +130,20 @@ func (l *Local) Observe(now time.Time, limits []bucket.Limit, d *limit.Decision,
 func (l *Local) observeLevel(at int64, lim *bucket.Limit, d *limit.Decision, t Terms) {
 	s := l.lock(at, lim, t)
 	defer s.mu.Unlock()
-	s.seen, s.share = true, d.Share
-	s.in = l.slice(at, d.Rule, d.Share, t.Instances)
-	s.whole = min(d.Tokens, s.in.whole)
-	s.part = min(d.Tokens/float64(max(1, t.Instances)), s.in.part)
+	sl := l.slice(at, d.Rule, d.Share, t.Instances)
+	if s.exact && s.share == d.Share && sl.edge == 0 {
+		s.refill(at, s.in)
+		before := d.Tokens + float64(d.Ahead)
+		if d.Outcome == limit.Allowed {
+			before += float64(lim.Cost)
+		}
+		if before >= sl.whole-1 && s.whole < sl.whole/2 {
+			l.vanished.Add(1)
+		}
+	}
+	s.seen, s.exact, s.share, s.in = true, true, d.Share, sl
+	s.whole = min(d.Tokens, sl.whole)
+	s.part = min(d.Tokens/float64(max(1, t.Instances)), sl.part)
 	s.at = at
 	s.note()
 }
@@ -138,6 +152,7 @@ func (l *Local) observeLevel(at int64, lim *bucket.Limit, d *limit.Decision, t T
 func (l *Local) observeCharge(at int64, lim *bucket.Limit, t Terms) {
 	s := l.lock(at, lim, t)
 	defer s.mu.Unlock()
+	s.exact = false
 	s.refill(at, l.slice(at, lim.Rule, s.confirmed(lim, t), t.Instances))
 	s.whole -= float64(lim.Cost)
 	s.part -= float64(lim.Cost) / float64(max(1, t.Instances))
@@ -172,6 +187,7 @@ func (l *Local) takeOne(at int64, lim *bucket.Limit, t Terms) limit.Decision {
 	sl := l.slice(at, lim.Rule, s.confirmed(lim, t), t.Instances)
 	s.refill(at, sl)
 	cost := float64(lim.Cost)
+	s.exact = false
 	d := limit.Decision{Source: limit.SourceFallback, Key: lim.Key, Rule: lim.Rule, Revision: lim.Revision, Share: sl.share, Degraded: true}
 	switch {
 	case lim.Cost > lim.Rule.Capacity:
@@ -261,6 +277,10 @@ func (l *Local) giveBack(at int64, lim *bucket.Limit, t Terms) {
 
 // Len is the number of keys remembered, Evicted how many were ever forgotten for want of room.
 func (l *Local) Len() int { return l.buckets.Len() }
+
+// Vanished is how often a bucket in Redis was found full that cannot have filled up since it was last seen: it was evicted,
+// deleted or lost. Tokens from another region can look the same where the limit is small.
+func (l *Local) Vanished() uint64 { return l.vanished.Load() }
 
 // Evicted is the number of keys ever forgotten for want of room.
 func (l *Local) Evicted() uint64 { return l.buckets.Evicted() }

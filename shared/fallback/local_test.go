@@ -104,6 +104,37 @@ func TestStartsFromTheLevelLastSeen(t *testing.T) {
 	}
 }
 
+// Case request-path 74: a bucket that was evicted from Redis is seen to be gone.
+func TestABucketThatVanishesIsCounted(t *testing.T) {
+	limits := one("t1", rule(100, 1), 1)
+	saw := func(l *Local, after time.Duration, tokens float64) {
+		d := limit.Decision{Key: limits[0].Key, Rule: limits[0].Rule, Share: limit.Whole, Tokens: tokens}
+		l.Observe(epoch.Add(after), limits, &d, Terms{})
+	}
+	for name, tc := range map[string]struct {
+		happen func(l *Local)
+		want   uint64
+	}{
+		"full a second after it was empty": {func(l *Local) { saw(l, 0, 0); saw(l, time.Second, 99) }, 1},
+		"full after the time to fill":      {func(l *Local) { saw(l, 0, 0); saw(l, 101*time.Second, 99) }, 0},
+		"used by others too":               {func(l *Local) { saw(l, 0, 90); saw(l, time.Second, 3) }, 0},
+		"a few tokens more than it had":    {func(l *Local) { saw(l, 0, 10); saw(l, time.Second, 20) }, 0},
+		"decided without redis meanwhile": {func(l *Local) {
+			saw(l, 0, 0)
+			l.Take(epoch.Add(time.Second), limits, Terms{})
+			saw(l, 2*time.Second, 99)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLocal(epoch, 100)
+			tc.happen(l)
+			if l.Vanished() != tc.want {
+				t.Errorf("%d vanished, want %d", l.Vanished(), tc.want)
+			}
+		})
+	}
+}
+
 func TestShareThatCounts(t *testing.T) {
 	limits := one("t1", rule(100, 10), 1)
 	limits[0].Base = 700_000

@@ -3,6 +3,8 @@ package life
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -165,5 +167,21 @@ func TestWithoutPermission(t *testing.T) {
 	}
 	if err := g.look(t.Context(), g.client); err == nil {
 		t.Error("a look without permission succeeded")
+	}
+}
+
+// Case request-path 74: memory runs out under allkeys-lru; what is evicted is seen.
+func TestEvictionsAreCounted(t *testing.T) {
+	r := testenv.StartRedis(t, testenv.RedisConfig("maxmemory", "3mb"), testenv.RedisConfig("maxmemory-policy", "allkeys-lru"))
+	g := newGateway(t, r.Addr)
+	c, value := r.Client(), strings.Repeat("x", 10_000)
+	for i := range 500 {
+		if err := c.Set(t.Context(), "filler:"+strconv.Itoa(i), value, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.count(t.Context(), g.client)
+	if g.evicted.Load() == 0 {
+		t.Error("nothing was counted")
 	}
 }

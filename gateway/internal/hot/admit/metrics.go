@@ -54,6 +54,7 @@ func newMetrics(meter metric.Meter, a *Admitter) (*metrics, error) {
 	degraded := b.gauge("partidor.degraded", "{node}", "Redis nodes without which this instance decides: 0 is well.")
 	known := b.gauge("partidor.fallback.keys", "{key}", "Keys that the fallback remembers.")
 	forgotten := b.counter("partidor.fallback.forgotten", "{key}", "Keys that the fallback forgot for want of room.")
+	vanished := b.counter("partidor.buckets.vanished", "{bucket}", "Buckets found full in Redis that cannot have filled up: evicted, deleted or lost.")
 	instances := b.gauge("partidor.instances", "{instance}", "Live instances among which the fallback divides a slice.")
 	if b.err != nil {
 		return nil, b.err
@@ -79,9 +80,10 @@ func newMetrics(meter metric.Meter, a *Admitter) (*metrics, error) {
 		o.ObserveInt64(degraded, int64(a.nodes.away()))
 		o.ObserveInt64(known, int64(a.local.Len()))
 		o.ObserveInt64(forgotten, int64(a.local.Evicted()))
+		o.ObserveInt64(vanished, int64(a.local.Vanished()))
 		o.ObserveInt64(instances, int64(a.opts.Instances()))
 		return nil
-	}, decisions, spared, shadowed, unsettled, returned, degraded, known, forgotten, instances)
+	}, decisions, spared, shadowed, unsettled, returned, degraded, known, forgotten, vanished, instances)
 	return m, err
 }
 

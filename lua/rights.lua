@@ -15,7 +15,7 @@
 -- Shares are ppm, rides thousandths of a token, loans whole tokens; all cumulative. held is the sum of out − ack of loans.
 --
 -- Fields of the record: self, the region's incarnation; phase, missing while active; peer:<r>, the lowest incarnation of r
--- that is not void.
+-- that is not void. Without a record the region has lost its data, or never lived: nothing moves until it has a number.
 --
 -- Reply: verdict, amount, now (µs), tokens, ts (µs), share, base, floor, held, effective capacity, incarnation, peer's
 -- incarnation, epoch, opened, out, in, ack, phase, answered. All strings. The Go twin is shared/rights; operations and their order are
@@ -51,12 +51,13 @@ local function rights()
   local region = redis.call('HMGET', KEYS[2], 'self', 'phase', 'peer:' .. peer)
   local pair = words(f[4], 4)
   local r = {
-    env = env, b = b, peer = peer, opened = b.share ~= nil, phase = f[3] or region[2] or 'active',
-    base = tonumber(f[1] or b.rule.base), number = tonumber(f[2] or region[1] or 1),
-    known = math.max(pair[1], tonumber(region[3] or 1)), epoch = math.max(pair[2], 1), heard = pair[3], answered = pair[4],
+    env = env, b = b, peer = peer, opened = b.share ~= nil,
+    phase = f[3] or region[2] or (region[1] and 'active' or 'relearning'),
+    base = tonumber(f[1] or b.rule.base), number = tonumber(f[2] or region[1] or 0),
+    known = math.max(pair[1], tonumber(region[3] or 0)), epoch = math.max(pair[2], 1), heard = pair[3], answered = pair[4],
     out = words(f[5], 3), inn = words(f[6], 4), ack = words(f[7], 4), amount = 0, verdict = 'applied',
   }
-  local own = tonumber(region[1] or 1)
+  local own = tonumber(region[1] or 0)
   if b.lost or (b.moved and not f[1]) then
     r.verdict = 'lost'
   elseif r.phase ~= 'active' or env.fenced then
@@ -86,7 +87,7 @@ local function keep(r)
   if not r.opened then
     for region in string.gmatch(ARGV[6], '[^,]+') do
       if region ~= r.peer then
-        local known = redis.call('HGET', KEYS[2], 'peer:' .. region) or '1'
+        local known = redis.call('HGET', KEYS[2], 'peer:' .. region) or '0'
         redis.call('HSETNX', KEYS[1], 'peer:' .. region, known .. ' 1 0 0')
       end
     end

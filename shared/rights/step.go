@@ -152,6 +152,8 @@ func (s *State) changed(next *State, op Op, r *Report) bool {
 		return false
 	case OpGive, OpLend:
 		return r.Amount > 0
+	case OpLearn:
+		return r.Verdict == Applied
 	}
 	if r.Verdict != Applied && op != OpVoid {
 		return false

@@ -24,7 +24,7 @@ type KeyName struct {
 }
 
 // Answer answers a Void, in Parts. ReceiverIncarnation is the number that is answered, the Header's Incarnation the
-// answerer's own where Blank, otherwise each key has its own.
+// answerer's own; keys may have higher ones.
 type Answer struct {
 	Header
 	To                  string `json:"to"`
@@ -49,6 +49,8 @@ type AnswerKey struct {
 	Out         [3]int64    `json:"out"`
 	In          [4]int64    `json:"in"`
 	Acked       [4]int64    `json:"ack"`
+	// Pending: the answerer re-learns this key itself and cannot say yet.
+	Pending bool `json:"p,omitempty"`
 }
 
 // SubjectVoid carries Void, SubjectAnswer Answer, to a region from another. to or from may be "*" to subscribe.

@@ -347,6 +347,15 @@ func TestScriptsEqualTheMachine(t *testing.T) {
 				rt.Fatal(err)
 			}
 			s.store.Forget()
+			record := []any{"self", 1}
+			for _, o := range sites {
+				if o != s {
+					record = append(record, "peer:"+o.name, 1)
+				}
+			}
+			if err := s.client.HSet(context.Background(), recordKey, record...).Err(); err != nil {
+				rt.Fatal(err)
+			}
 			l := p.limit(i)
 			s.state = rights.New(bucket.NumbersOf(l.Rule, l.Base), l.Floor, 1, time.UnixMicro(began))
 			s.state.Revision = l.Revision

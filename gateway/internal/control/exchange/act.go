@@ -84,6 +84,9 @@ func (x *Exchange) finished(ctx context.Context, now time.Time, d done) {
 			failed++
 		} else {
 			x.span(now, step, &r.Report)
+			if r.Report.Verdict == rights.Applied && (step.Op == rights.OpApply || r.Report.Amount > 0) {
+				x.noteMoved(step.Key, r.Report.Base)
+			}
 		}
 		if x.agent == nil {
 			continue
@@ -91,6 +94,9 @@ func (x *Exchange) finished(ctx context.Context, now time.Time, d done) {
 		if r.Err != nil {
 			x.agent.Failed(now, step)
 			continue
+		}
+		if r.Report.Verdict == rights.Lost {
+			x.lost(ctx, now, step.Key)
 		}
 		x.agent.Reported(now, step, r.Report)
 	}

@@ -33,6 +33,12 @@ type Store interface {
 	Read(ctx context.Context, keys []limit.Key) ([]rights.State, []error)
 	Moved(ctx context.Context, visit func([]limit.Key) error) error
 	SetPeers(peers []string)
+	Forget()
+	Record(ctx context.Context) (redisstore.Record, error)
+	BeginRegion(ctx context.Context, number int64, run string) (redisstore.Record, error)
+	ActivateRegion(ctx context.Context, number int64) (redisstore.Record, error)
+	VoidPeer(ctx context.Context, peer string, number int64) (redisstore.Record, error)
+	RunID(ctx context.Context) (string, error)
 }
 
 // Options of an Exchange. Meter and Tracer may come from a no-op provider; everything without a comment is required.
@@ -49,6 +55,9 @@ type Options struct {
 	Leads func() bool
 	// Policy of the agent, asked for at every tick; nil means agent.DefaultPolicy.
 	Policy func() agent.Policy
+	// MarkMoved is told of keys that have moved and that the rules do not yet know to have, with their base shares. Nil means
+	// that nobody wants to know.
+	MarkMoved func(keys map[limit.Key]limit.Share)
 	// WarmUp is how long after its start an instance follows no advice (default 5 s): without having heard what the region's
 	// instances are offered it would give away what they need.
 	WarmUp time.Duration
@@ -79,7 +88,7 @@ type Exchange struct {
 	inbox   chan any
 	work    chan []redisstore.Task
 
-	sweeps   sync.WaitGroup
+	jobs     sync.WaitGroup
 	sweeping atomic.Bool
 
 	// Of the loop alone.
@@ -92,6 +101,20 @@ type Exchange struct {
 	swept     time.Time
 	pending   []redisstore.Task
 	busy      int
+
+	// news are keys found to have moved that the rules do not know of.
+	news map[limit.Key]limit.Share
+
+	// The region's life, as last seen in its record, and what is being re-learned: of the whole region, of single keys.
+	self                int64
+	phase               rights.Phase
+	runSeen             string
+	last                int64 // the highest incarnation taken or heard of
+	region              *recovery
+	keys                map[int64]*recovery
+	answering           map[string]bool
+	watched             time.Time
+	watching, beginning bool
 }
 
 // New checks the options and prepares an Exchange.
@@ -118,6 +141,8 @@ func New(o Options) (*Exchange, error) {
 	return &Exchange{
 		o: o, metrics: m, started: time.Now(), inbox: make(chan any, inbox),
 		work: make(chan []redisstore.Task, workers), demand: newDemand(),
+		keys: map[int64]*recovery{}, answering: map[string]bool{},
+		news: map[limit.Key]limit.Share{},
 	}, nil
 }
 
@@ -131,7 +156,7 @@ func (x *Exchange) Run(ctx context.Context) error {
 	defer stop()
 	wait := x.startWorkers(ctx)
 	defer wait()
-	defer x.sweeps.Wait()
+	defer x.jobs.Wait()
 	timer := time.NewTicker(tick)
 	defer timer.Stop()
 	for {
@@ -146,6 +171,7 @@ func (x *Exchange) Run(ctx context.Context) error {
 		case now := <-timer.C:
 			x.tellHot(ctx)
 			x.lead(ctx, now)
+			x.tellMoved()
 		}
 		x.act(ctx)
 	}
@@ -153,10 +179,18 @@ func (x *Exchange) Run(ctx context.Context) error {
 
 // lead takes or leaves office, and lets the agent's time pass.
 func (x *Exchange) lead(ctx context.Context, now time.Time) {
+	if now.Sub(x.swept) > sweepEvery && x.sweeping.CompareAndSwap(false, true) {
+		x.swept = now
+		x.jobs.Go(func() {
+			defer x.sweeping.Store(false)
+			x.sweep(ctx)
+		})
+	}
 	if !x.o.Leads() {
 		if x.agent != nil {
 			x.o.Logger.InfoContext(ctx, "another instance drives the transfers of this region now")
-			x.agent = nil
+			x.agent, x.region = nil, nil
+			clear(x.keys)
 		}
 		return
 	}
@@ -164,13 +198,8 @@ func (x *Exchange) lead(ctx context.Context, now time.Time) {
 	if x.agent == nil || x.regionsAt != s.RegionsRevision() || !samePeers(x.peers, s, x.o.Region) {
 		x.takeOffice(ctx, s)
 	}
-	if now.Sub(x.swept) > sweepEvery && x.sweeping.CompareAndSwap(false, true) {
-		x.swept = now
-		x.sweeps.Go(func() {
-			defer x.sweeping.Store(false)
-			x.sweep(ctx)
-		})
-	}
+	x.watch(ctx, now)
+	x.live(ctx, now)
 	x.agent.SetPolicy(x.o.Policy())
 	x.demand.observe(now, x.agent)
 	x.agent.Tick(now)
@@ -183,7 +212,9 @@ func (x *Exchange) takeOffice(ctx context.Context, s *snapshot.Snapshot) {
 	x.agent = agent.New(agent.Options{
 		Region: x.o.Region, Peers: x.peers, Policy: x.o.Policy(), RoundTrip: x.o.RoundTrip, Numbers: x.numbers,
 	})
-	x.swept = time.Time{}
+	x.swept, x.watched = time.Time{}, time.Time{}
+	x.region = nil
+	clear(x.keys)
 	x.o.Logger.InfoContext(ctx, "this instance drives the transfers of the region", "peers", x.peers)
 }
 
@@ -240,6 +271,20 @@ func (x *Exchange) sweep(ctx context.Context) {
 type restored struct {
 	keys   []limit.Key
 	states []rights.State
+}
+
+// noteMoved remembers that a key has moved, to be told to the rules.
+func (x *Exchange) noteMoved(key limit.Key, base limit.Share) {
+	if x.o.MarkMoved != nil && !x.moved(key) {
+		x.news[key] = base
+	}
+}
+
+func (x *Exchange) tellMoved() {
+	if len(x.news) > 0 {
+		x.o.MarkMoved(x.news)
+		x.news = map[limit.Key]limit.Share{}
+	}
 }
 
 // limit is a key's limit as the snapshot has it.

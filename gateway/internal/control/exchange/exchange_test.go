@@ -42,6 +42,8 @@ func TestAdviceMovesShare(t *testing.T) {
 		s.start(t, s.name+"-1", nil)
 		s.start(t, s.name+"-2", nil)
 	}
+	eu.alive(t)
+	us.alive(t)
 	if !eu.take(t, key, 140) || !us.take(t, key, 60) {
 		t.Fatal("full buckets refused")
 	}
@@ -112,14 +114,18 @@ func TestTakeOver(t *testing.T) {
 	rule := limit.Rule{Capacity: 200, Refill: 100, PeriodSeconds: 1, Revision: limit.Revision{Epoch: 1, Number: 1}}
 	sites := newSites(t, rule, regionShare{"eu", 700_000}, regionShare{"us", 300_000})
 	eu, us := sites[0], sites[1]
-	stop := eu.start(t, "eu-1", nil) // nobody carries its messages
+	cut := link(t, eu, us, 0, 0, time.Millisecond)
+	stop := eu.start(t, "eu-1", nil)
+	us.start(t, "us-1", nil)
+	eu.alive(t)
+	us.alive(t)
+	cut() // nobody carries its messages
 	await(t, "eu has given", func() bool {
 		advise(t, eu, context.Background(), wire.Advice{Term: 1, Cycle: 1, Moves: move("us", 700_000, 500_000)})
 		return eu.state(t, key).Share == 500_000
 	})
 	stop()
 	link(t, eu, us, 0, 0, time.Millisecond)
-	us.start(t, "us-1", nil)
 	eu.start(t, "eu-2", nil)
 	await(t, "the row arrived and is acknowledged", func() bool {
 		e := eu.state(t, key)

@@ -28,6 +28,8 @@ func (x *Exchange) subscribe() (stop func(), err error) {
 		wire.SubjectAsk(own):           func() wire.Message { return new(wire.Ask) },
 		wire.SubjectTransfer(own, "*"): func() wire.Message { return new(wire.Transfer) },
 		wire.SubjectAck(own, "*"):      func() wire.Message { return new(wire.Ack) },
+		wire.SubjectVoid(own, "*"):     func() wire.Message { return new(wire.Void) },
+		wire.SubjectAnswer(own, "*"):   func() wire.Message { return new(wire.Answer) },
 		wire.SubjectHot(own):           func() wire.Message { return new(wire.Usage) },
 		wire.SubjectUsage(own):         func() wire.Message { return new(wire.Usage) },
 	}
@@ -68,11 +70,14 @@ func (x *Exchange) receive(m *nats.Msg, into wire.Message) {
 func (x *Exchange) handle(ctx context.Context, m any) {
 	now := time.Now()
 	switch m := m.(type) {
+	case event:
+		m(ctx, now)
 	case done:
 		x.finished(ctx, now, m)
 	case restored:
-		if x.agent != nil {
-			for i := range m.keys {
+		for i := range m.keys {
+			x.noteMoved(m.keys[i], m.states[i].Base)
+			if x.agent != nil {
 				x.agent.Restore(now, m.keys[i], &m.states[i])
 			}
 		}
@@ -89,13 +94,17 @@ func (x *Exchange) handle(ctx context.Context, m any) {
 			}
 		}
 		if x.agent != nil {
-			x.hear(now, m)
+			x.hear(ctx, now, m)
 		}
 	}
 }
 
-func (x *Exchange) hear(now time.Time, h heard) {
+func (x *Exchange) hear(ctx context.Context, now time.Time, h heard) {
 	switch m := h.message.(type) {
+	case *wire.Void:
+		x.hearVoid(ctx, m)
+	case *wire.Answer:
+		x.hearAnswer(ctx, now, m)
 	case *wire.Advice:
 		if now.Sub(x.started) < x.o.WarmUp {
 			return // it comes again with the next cycle

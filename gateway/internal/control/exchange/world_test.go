@@ -79,7 +79,7 @@ func newSites(t *testing.T, rule limit.Rule, shares ...regionShare) []*site {
 func (s *site) start(t *testing.T, instance string, change func(*Options)) (stop func()) {
 	t.Helper()
 	o := Options{
-		WarmUp: time.Millisecond, Region: s.name, Instance: instance, Conn: s.conn, Store: s.store, Rules: s.rules,
+		WarmUp: time.Millisecond, MarkMoved: s.markMoved, Region: s.name, Instance: instance, Conn: s.conn, Store: s.store, Rules: s.rules,
 		Logger: slog.New(slog.DiscardHandler), Tracer: s.tracer.Tracer("test"), Meter: noopmetric.NewMeterProvider().Meter("test"),
 	}
 	if change != nil {
@@ -128,8 +128,9 @@ func (s *site) take(t *testing.T, key limit.Key, cost int64) bool {
 }
 
 // link carries what two regions say to each other, badly: it loses, doubles and delays.
-func link(t *testing.T, a, b *site, lose, double float64, delay time.Duration) {
+func link(t *testing.T, a, b *site, lose, double float64, delay time.Duration) (cut func()) {
 	t.Helper()
+	var subs []*nats.Subscription
 	for _, way := range [][2]*site{{a, b}, {b, a}} {
 		from, to := way[0], way[1]
 		rng := rand.New(rand.NewPCG(1, 2))
@@ -154,8 +155,24 @@ func link(t *testing.T, a, b *site, lose, double float64, delay time.Duration) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = sub.Unsubscribe() })
+		subs = append(subs, sub)
 	}
+	cut = func() {
+		for _, s := range subs {
+			_ = s.Unsubscribe()
+		}
+	}
+	t.Cleanup(cut)
+	return cut
+}
+
+// alive waits until the region's rights are active.
+func (s *site) alive(t *testing.T) {
+	t.Helper()
+	await(t, s.name+" is active", func() bool {
+		r, err := s.store.Record(context.Background())
+		return err == nil && r.Self > 0 && r.Phase == rights.Active
+	})
 }
 
 // await polls until the condition holds; the test fails after ten seconds.
@@ -172,4 +189,13 @@ func await(t *testing.T, what string, holds func() bool) {
 			t.Fatalf("never: %s", what)
 		}
 	}
+}
+
+func (s *site) markMoved(keys map[limit.Key]limit.Share) {
+	_ = s.rules.Update(func(b *snapshot.Builder) error {
+		for k, base := range keys {
+			b.MarkMoved(k, base)
+		}
+		return nil
+	})
 }

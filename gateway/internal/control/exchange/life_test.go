@@ -1,0 +1,111 @@
+package exchange
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights"
+	"partidor.dev/partidor/shared/wire"
+)
+
+// moved starts two regions and moves the key from 70/30 to 20/80.
+func moved(t *testing.T) (eu, us *site) {
+	t.Helper()
+	rule := limit.Rule{Capacity: 200, Refill: 1, PeriodSeconds: 100, Revision: limit.Revision{Epoch: 1, Number: 1}}
+	sites := newSites(t, rule, regionShare{"eu", 700_000}, regionShare{"us", 300_000})
+	eu, us = sites[0], sites[1]
+	link(t, eu, us, 0.2, 0.2, 20*time.Millisecond)
+	for _, s := range sites {
+		s.start(t, s.name+"-1", nil)
+	}
+	eu.alive(t)
+	us.alive(t)
+	await(t, "share at 20/80", func() bool {
+		advise(t, eu, context.Background(), wire.Advice{Term: 1, Cycle: 1, Moves: move("us", 700_000, 200_000)})
+		e := eu.state(t, key)
+		return e.Share == 200_000 && us.state(t, key).Share == 800_000 && !e.Pair("us").Pending()
+	})
+	return eu, us
+}
+
+// TestDataLost: a region's Redis forgets everything. Its peer remembers, so the share comes back, and the bucket starts empty.
+func TestDataLost(t *testing.T) {
+	eu, us := moved(t)
+	before := us.state(t, key).Incarnation
+	if err := us.client.FlushAll(context.Background()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "us has its share again", func() bool {
+		s := us.state(t, key)
+		return s.Share == 800_000 && s.Phase == rights.Active && s.Incarnation > before
+	})
+	us.alive(t)
+	if s := us.state(t, key); s.Tokens > 1 || s.Base != 300_000 {
+		t.Errorf("us came back with %g tokens and base %d", s.Tokens, s.Base)
+	}
+	await(t, "shares move again", func() bool {
+		advise(t, us, context.Background(), wire.Advice{Term: 1, Cycle: 2, Moves: move("eu", 800_000, 500_000)})
+		return eu.state(t, key).Share == 500_000 && us.state(t, key).Share == 500_000
+	})
+}
+
+// TestServerReplaced: the server is another one, with the same data or an older copy of it. Nobody can tell which, so the region
+// begins anew, at its floor until its peer has answered.
+func TestServerReplaced(t *testing.T) {
+	eu, us := moved(t)
+	before := eu.state(t, key).Incarnation
+	if err := eu.client.HSet(context.Background(), "rl:@region", "run", "another").Err(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "eu lives under a new incarnation", func() bool {
+		s := eu.state(t, key)
+		return s.Incarnation > before && s.Phase == rights.Active && s.Share == 200_000
+	})
+	if s := us.state(t, key); s.Share != 800_000 {
+		t.Errorf("us has %d", s.Share)
+	}
+}
+
+// TestKeyLost: one moved key disappears, or becomes unreadable. It is re-learned alone.
+func TestKeyLost(t *testing.T) {
+	for name, damage := range map[string]func(s *site) error{
+		"deleted": func(s *site) error { return s.client.Del(context.Background(), key.Redis()).Err() },
+		"mistyped": func(s *site) error {
+			return s.client.Set(context.Background(), key.Redis(), "x", 0).Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, us := moved(t)
+			await(t, "the rules know that the key has moved", func() bool {
+				return us.rules.Load().Lookup(key.Tenant, key.Route).Moved
+			})
+			if err := damage(us); err != nil {
+				t.Fatal(err)
+			}
+			usage := wire.Usage{Header: wire.Header{Region: "us", Instance: "us-9", Started: 1}}
+			await(t, "us has its share again", func() bool {
+				usage.ElapsedMillis, usage.Sequence = usage.ElapsedMillis+1000, usage.Sequence+1
+				usage.Keys = []wire.KeyUsage{{Tenant: key.Tenant, Route: key.Route, Admitted: 10 * usage.Sequence, Refused: usage.Sequence}}
+				data, err := wire.Encode(&usage)
+				if err == nil {
+					err = us.conn.Publish(wire.SubjectUsage("us"), data)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				states, errs := us.store.Read(context.Background(), []limit.Key{key})
+				return errs[0] == nil && states[0].Share == 800_000 && states[0].Phase == rights.Active
+			})
+		})
+	}
+}
+
+// TestSingleRegion: without peers there is nobody to ask.
+func TestSingleRegion(t *testing.T) {
+	rule := limit.Rule{Capacity: 200, Refill: 1, PeriodSeconds: 100, Revision: limit.Revision{Epoch: 1, Number: 1}}
+	s := newSites(t, rule, regionShare{"eu", limit.Whole})[0]
+	s.start(t, "eu-1", nil)
+	s.alive(t)
+}

@@ -1,0 +1,153 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights"
+	"partidor.dev/partidor/shared/wire"
+)
+
+var errNotAnswered = errors.New("an answer has become void")
+
+// hearVoid takes in that a peer lives under a new incarnation, and tells it what this region remembers.
+func (x *Exchange) hearVoid(ctx context.Context, m *wire.Void) {
+	if m.To != x.o.Region || x.agent == nil {
+		return
+	}
+	for _, r := range x.recoveries() { // what the peer said in its former life counts no more
+		if h := r.peers[m.Region]; h != nil && h.incarnation != 0 && h.incarnation < m.Incarnation && len(m.Keys) == 0 {
+			r.peers[m.Region] = newHearing()
+		}
+	}
+	if x.answering[m.Region] {
+		return // it asks again
+	}
+	x.answering[m.Region] = true
+	blank := x.movedKeys() == 0 && m.Moved == 0
+	x.job(ctx, func(ctx context.Context) event {
+		answers, err := x.remember(ctx, m, blank)
+		return func(ctx context.Context, _ time.Time) {
+			x.answering[m.Region] = false
+			if err != nil {
+				x.o.Logger.WarnContext(ctx, "a peer's new incarnation could not be answered; it asks again", "peer", m.Region, "error", err)
+				return
+			}
+			for i := range answers {
+				h := x.header(answers[i].Incarnation)
+				h.Part, h.Parts = answers[i].Part, answers[i].Parts
+				answers[i].Header = h
+				x.publish(ctx, wire.SubjectAnswer(m.Region, x.o.Region), "answer", max(1, len(answers[i].Keys)), &answers[i])
+			}
+		}
+	})
+}
+
+func (x *Exchange) recoveries() []*recovery {
+	var all []*recovery
+	if x.region != nil {
+		all = append(all, x.region)
+	}
+	for _, r := range x.keys {
+		all = append(all, r)
+	}
+	return all
+}
+
+// remember records the peer's number everywhere, first in the region's record so that no old row is accepted from here on, and
+// collects what is kept of the pair. No answer at all means that this region re-learns itself.
+func (x *Exchange) remember(ctx context.Context, m *wire.Void, blank bool) ([]wire.Answer, error) {
+	record, err := x.o.Store.Record(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Keys) == 0 {
+		if record, err = x.o.Store.VoidPeer(ctx, m.Region, m.Incarnation); err != nil {
+			return nil, err
+		}
+	}
+	if record.Peer > m.Incarnation {
+		return []wire.Answer{{Header: wire.Header{Incarnation: record.Self}, To: m.Region, ReceiverIncarnation: m.Incarnation, Known: record.Peer}}, nil
+	}
+	answer := wire.Answer{To: m.Region, ReceiverIncarnation: m.Incarnation}
+	answer.Incarnation = record.Self
+	var listed []wire.AnswerKey
+	var known int64
+	void := func(keys []limit.Key) error {
+		list, higher, err := x.voidKeys(ctx, m, keys)
+		listed, known = append(listed, list...), max(known, higher)
+		return err
+	}
+	if len(m.Keys) > 0 {
+		keys := make([]limit.Key, len(m.Keys))
+		for i, k := range m.Keys {
+			keys[i] = limit.Key{Tenant: k.Tenant, Route: k.Route}
+		}
+		err = void(keys)
+	} else {
+		err = x.o.Store.Moved(ctx, void)
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case known > 0:
+		answer.Known = known
+		return []wire.Answer{answer}, nil
+	case record.Self == 0 || record.Phase != rights.Active:
+		if !blank || record.Self == 0 {
+			return nil, nil
+		}
+		answer.Blank = true
+		return []wire.Answer{answer}, nil
+	}
+	chunks := wire.Chunks(listed)
+	answers := make([]wire.Answer, len(chunks))
+	for i, c := range chunks {
+		answers[i] = answer
+		answers[i].Keys, answers[i].Part, answers[i].Parts = c, i+1, len(chunks)
+	}
+	return answers, nil
+}
+
+// voidKeys records the peer's number at each key and gives the counters of those that have any. known is a number of the peer
+// that is higher than the one it has taken, if there is one.
+func (x *Exchange) voidKeys(ctx context.Context, m *wire.Void, keys []limit.Key) (list []wire.AnswerKey, known int64, err error) {
+	tasks := x.tasks(keys, rights.Step{Op: rights.OpVoid, Peer: m.Region, Number: m.Incarnation})
+	for i := range tasks {
+		tasks[i].Limit.Moved = x.moved(tasks[i].Step.Key)
+	}
+	for i, r := range x.run(ctx, tasks) {
+		if r.Err != nil {
+			return nil, 0, r.Err
+		}
+		key, p := tasks[i].Step.Key, &r.Report.Pair
+		row := wire.AnswerKey{Tenant: key.Tenant, Route: key.Route, Incarnation: max(1, r.Report.Incarnation), Epoch: p.Epoch, Base: r.Report.Base}
+		switch r.Report.Verdict {
+		case rights.Outdated:
+			known = max(known, p.Incarnation)
+		case rights.Applied:
+			row.Out, row.In, row.Acked = countersOf(p.Out), receivedCounters(p.In), receivedCounters(p.Acked)
+			if len(m.Keys) > 0 || row.Out != [3]int64{} || row.In != [4]int64{} {
+				list = append(list, row)
+			}
+		default: // this region re-learns the key itself
+			row.Pending = true
+			list = append(list, row)
+		}
+	}
+	return list, known, nil
+}
+
+func (x *Exchange) moved(key limit.Key) bool {
+	l, ok := x.limit(key)
+	return ok && l.Moved
+}
+
+func countersOf(s rights.Sent) [3]int64 { return [3]int64{int64(s.Share), s.Ride, s.Loan} }
+
+func receivedCounters(r rights.Received) [4]int64 {
+	return [4]int64{int64(r.Share), r.Ride, r.Loan, r.Refused}
+}

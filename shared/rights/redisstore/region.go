@@ -1,0 +1,143 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"partidor.dev/partidor/lua"
+	"partidor.dev/partidor/shared/bucket"
+	"partidor.dev/partidor/shared/rights"
+)
+
+// Record is what a Redis knows of its own life.
+type Record struct {
+	// Self is the region's incarnation; 0 means that there is none: the data is lost, or this Redis has never lived.
+	Self  int64
+	Phase rights.Phase
+	// Run is the server's run id when the incarnation began; another one now means that the server was restarted, or that
+	// another one has taken over, so that its data may be older than what has been said to the world.
+	Run string
+	// Peer is, after VoidPeer, the peer's lowest incarnation that is not void.
+	Peer int64
+}
+
+// sampled is how many slots one look at a cluster skips: every master holds longer runs of slots.
+const sampled = 128
+
+// Record reads the region's record. In a cluster a part of the records is read, and one that is missing counts.
+func (s *Store) Record(ctx context.Context) (Record, error) {
+	return s.region(ctx, s.records.keys(sampled), "read")
+}
+
+// BeginRegion starts a new incarnation of the whole region, if the number is higher than the present one.
+func (s *Store) BeginRegion(ctx context.Context, number int64, run string) (Record, error) {
+	return s.region(ctx, s.records.keys(1), "begin", strconv.FormatInt(number, 10), run)
+}
+
+// ActivateRegion ends re-learning under the number.
+func (s *Store) ActivateRegion(ctx context.Context, number int64) (Record, error) {
+	return s.region(ctx, s.records.keys(1), "active", strconv.FormatInt(number, 10))
+}
+
+// VoidPeer makes every step from now on refuse incarnations of the peer below the number.
+func (s *Store) VoidPeer(ctx context.Context, peer string, number int64) (Record, error) {
+	return s.region(ctx, s.records.keys(1), "void", peer, strconv.FormatInt(number, 10))
+}
+
+func (s *Store) region(ctx context.Context, keys []string, args ...any) (Record, error) {
+	pipe := s.client.Pipeline()
+	replies := make([]*redis.Cmd, len(keys))
+	for i, k := range keys {
+		replies[i] = pipe.Eval(ctx, lua.Region, []string{k}, args...)
+	}
+	_, _ = pipe.Exec(ctx) // every command carries its own error
+	var oldest Record
+	for i, c := range replies {
+		reply, err := c.StringSlice()
+		if err != nil {
+			return Record{}, fmt.Errorf("region's record, %s: %w", args[0], err)
+		}
+		r, err := parseRecord(reply)
+		if err != nil {
+			return Record{}, fmt.Errorf("region's record: %w", err)
+		}
+		r.Peer = max(r.Peer, oldest.Peer)
+		if i == 0 || r.Self < oldest.Self || r.Self == oldest.Self && r.Phase > oldest.Phase {
+			oldest = r
+		}
+	}
+	return oldest, nil
+}
+
+func parseRecord(reply []string) (Record, error) {
+	if len(reply) != 4 {
+		return Record{}, fmt.Errorf("%d fields", len(reply))
+	}
+	self, err := strconv.ParseInt(reply[0], 10, 64)
+	if err != nil {
+		return Record{}, fmt.Errorf("incarnation: %w", err)
+	}
+	phase, ok := rights.ParsePhase(reply[1])
+	if !ok {
+		return Record{}, fmt.Errorf("phase %q", reply[1])
+	}
+	peer, err := strconv.ParseInt(reply[3], 10, 64)
+	if err != nil {
+		return Record{}, fmt.Errorf("peer's incarnation: %w", err)
+	}
+	return Record{Self: self, Phase: phase, Run: reply[2], Peer: peer}, nil
+}
+
+// RunID names the life of the server, or of all masters of a cluster together. It is empty where a server does not tell.
+func (s *Store) RunID(ctx context.Context) (string, error) {
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok {
+		return runID(ctx, s.client)
+	}
+	var mu sync.Mutex
+	var ids []string
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+		id, err := runID(ctx, c)
+		mu.Lock()
+		defer mu.Unlock()
+		ids = append(ids, id)
+		return err
+	})
+	slices.Sort(ids)
+	return strings.Join(ids, "+"), err
+}
+
+func runID(ctx context.Context, c redis.Cmdable) (string, error) {
+	info, err := c.Info(ctx, "server").Result()
+	if err != nil {
+		if _, ok := err.(redis.Error); ok {
+			return "", nil // it does not know the section
+		}
+		return "", fmt.Errorf("run id: %w", err)
+	}
+	_, rest, ok := strings.Cut(info, "run_id:")
+	if !ok {
+		return "", nil
+	}
+	id, _, _ := strings.Cut(rest, "\r\n")
+	return id, nil
+}
+
+// keys names the records, in a cluster those of every n-th slot.
+func (r *records) keys(n int) []string {
+	if !r.cluster {
+		return []string{recordKey}
+	}
+	r.once.Do(r.fill)
+	keys := make([]string, 0, bucket.Slots/n)
+	for slot := 0; slot < bucket.Slots; slot += n {
+		keys = append(keys, recordKey+":{"+r.tags[slot]+"}")
+	}
+	return keys
+}

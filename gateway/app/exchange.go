@@ -6,6 +6,7 @@ import (
 
 	"partidor.dev/partidor/gateway/internal/control/exchange"
 	"partidor.dev/partidor/gateway/internal/control/usage"
+	"partidor.dev/partidor/gateway/internal/snapshot"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights/agent"
 	"partidor.dev/partidor/shared/rights/redisstore"
@@ -24,14 +25,27 @@ func (g *gateway) buildExchange(ctx context.Context) error {
 	g.life.Tell(store.SetLoss)
 	x, err := exchange.New(exchange.Options{
 		Region: g.config.Region, Instance: g.config.Instance, Conn: g.nats,
-		Store: store, Rules: g.holder, Heat: g.heat, Leads: g.members.Leads, Policy: g.policy, Credited: g.credited,
+		Store: store, Rules: g.holder, Heat: g.heat, Leads: g.members.Leads, Policy: g.policy, Credited: g.credited, MarkMoved: g.markMoved,
 		Logger: g.logger, Tracer: g.tracer, Meter: g.meter,
 	})
 	if err != nil {
 		return err
 	}
+	g.exchange.Store(x)
 	g.background.start(ctx, "exchange", x.Run)
 	return nil
+}
+
+// markMoved passes on which keys have moved, so that rights of theirs that are missing are lost ones.
+func (g *gateway) markMoved(keys map[limit.Key]limit.Share) {
+	if err := g.holder.Update(func(b *snapshot.Builder) error {
+		for k, base := range keys {
+			b.MarkMoved(k, base)
+		}
+		return nil
+	}); err != nil {
+		g.logger.Warn("keys that have moved are not remembered", "keys", len(keys), "error", err)
+	}
 }
 
 // credited passes news of gifts on to the request path, once there is one.

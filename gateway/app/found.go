@@ -40,6 +40,9 @@ func (f *findings) found(b bucket.Finding) {
 	kind, attr := "broken", findingBroken
 	if b.Lost {
 		kind, attr = "lost", findingLost
+		if x := f.gateway.exchange.Load(); x != nil {
+			x.Lost(b.Key)
+		}
 	}
 	f.count.Add(context.Background(), 1, attr)
 	now, last := int64(time.Since(f.gateway.started)), f.lastLog.Load()

@@ -60,7 +60,8 @@ type gateway struct {
 	nats     *nats.Conn      // nil without NATS
 	members  *usage.Members
 	table    *usage.Table
-	heat     *exchange.Heat // nil without an exchange
+	heat     *exchange.Heat                    // nil without an exchange
+	exchange atomic.Pointer[exchange.Exchange] // nil without one
 	admitter *admit.Admitter
 	// remembers is the admitter, for parts that run before it is built.
 	remembers atomic.Pointer[admit.Admitter]

@@ -57,6 +57,7 @@ func or[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
 
 func (s *Server) defaults() {
 	or(&s.ReadHeaderTimeout, 10*time.Second)
+	or(&s.BodyTimeout, 60*time.Second)
 	or(&s.IdleTimeout, 120*time.Second)
 	or(&s.MaxHeaderBytes, 64<<10)
 	or(&s.MaxConcurrentStreams, 250)

@@ -50,6 +50,7 @@ const maxNamedTenants = 100
 func (c *Config) validateServer(f *faults) {
 	s := &c.Server
 	positive(f, "server.read_header_timeout", s.ReadHeaderTimeout)
+	positive(f, "server.body_timeout", s.BodyTimeout)
 	positive(f, "server.idle_timeout", s.IdleTimeout)
 	between(f, "server.max_header_bytes", s.MaxHeaderBytes, 4<<10, 1<<20)
 	between(f, "server.max_concurrent_streams", s.MaxConcurrentStreams, 1, 10_000)

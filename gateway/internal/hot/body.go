@@ -3,54 +3,59 @@ package hot
 import (
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"partidor.dev/partidor/gateway/internal/hot/respond"
 )
 
-// acceptBody refuses a body that is announced as too large, and bounds one that is not.
+// acceptBody refuses a body that is announced as too large.
 func (x *exchange) acceptBody() bool {
-	most := x.route.MaxBodyBytes
-	if most == 0 {
-		return true
-	}
-	if x.in.ContentLength > most {
+	if most := x.route.MaxBodyBytes; most > 0 && x.in.ContentLength > most {
 		x.refuse(respond.BodyTooLarge, 0)
 		return false
 	}
-	if x.in.ContentLength != 0 {
-		x.in.Body = http.MaxBytesReader(x.recorder.ResponseWriter, x.in.Body, most)
-	}
 	return true
 }
 
-// How much of a refused body is read, and for how long, after the refusal was sent: clients that write all of a request
-// before they read would otherwise meet a reset connection instead of the answer. net/http reads shorter bodies itself.
-const (
-	drainFrom  = 256 << 10
-	drainBytes = 8 << 20
-	drainTime  = time.Second
-)
-
-// linger prepares for an answer before the end of a large body, and tells whether drain is to follow. A client that
-// waits for 100 Continue sends none, and HTTP/2 can refuse a body by itself.
-func linger(w http.ResponseWriter, r *http.Request) bool {
-	if r.ProtoMajor != 1 || len(r.Header["Expect"]) > 0 || r.ContentLength >= 0 && r.ContentLength <= drainFrom {
-		return false
+// body is the client's body, bounded in silence and in size; nil where there is none. The request itself keeps the body
+// that net/http gave it: by that net/http knows whether a client still waits for 100 Continue.
+func (x *exchange) body() io.ReadCloser {
+	if x.in.ContentLength == 0 || x.in.Body == nil {
+		return nil
 	}
-	if http.NewResponseController(w).EnableFullDuplex() != nil {
-		return false
+	x.prompt = &promptBody{
+		ReadCloser: x.in.Body,
+		control:    http.NewResponseController(x.recorder.ResponseWriter),
+		silence:    x.generation.config.Server.BodyTimeout,
 	}
-	w.Header()["Connection"] = []string{"close"}
-	return true
+	if most := x.route.MaxBodyBytes; most > 0 {
+		return http.MaxBytesReader(x.recorder.ResponseWriter, x.prompt, most)
+	}
+	return x.prompt
 }
 
-// drain sends the answer off and reads what the client is still sending, within bounds.
-func drain(w http.ResponseWriter, r *http.Request) {
-	c := http.NewResponseController(w)
-	if c.Flush() != nil || c.SetReadDeadline(time.Now().Add(drainTime)) != nil {
-		return
-	}
-	// Whatever ends it, the connection is closed next.
-	_, _ = io.CopyN(io.Discard, r.Body, drainBytes)
+// promptBody ends with os.ErrDeadlineExceeded when the client has been silent for too long in the middle of its body:
+// else a few slow clients could hold an upstream's connections for ever.
+type promptBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	silence time.Duration
+	ended   atomic.Bool
 }
+
+func (b *promptBody) Read(p []byte) (int, error) {
+	// Writers that know no deadlines have no clients that are slow.
+	_ = b.control.SetReadDeadline(time.Now().Add(b.silence))
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.ended.Store(true)
+		b.release()
+	}
+	return n, err
+}
+
+// release takes the bound on silence away, for what comes behind the body: the next request, or the client's leaving. It
+// is also taken away behind an answer that came before the body's end: net/http then reads the rest itself, and a deadline
+// that passed meanwhile would make it take what is left for the next request.
+func (b *promptBody) release() { _ = b.control.SetReadDeadline(time.Time{}) }

@@ -32,7 +32,8 @@ type exchange struct {
 	decided   bool
 	decision  limit.Decision
 	request   proxy.Request
-	cause     error // What went wrong upstream.
+	prompt    *promptBody // The body on its way upstream; nil before, and where there is none.
+	cause     error       // What went wrong upstream.
 
 	span    trace.Span
 	attempt attempt
@@ -67,12 +68,16 @@ func (x *exchange) serve(ctx context.Context) {
 		Path:     match.Path,
 		Tenant:   x.tenant,
 		Secure:   x.generation.secure(x.in),
+		Body:     x.body(),
 		Observer: x,
 	}
 	if x.hasClient {
 		x.request.Client = x.client.String()
 	}
 	x.route.proxy.Forward(ctx, &x.recorder, x.in, &x.request)
+	if x.prompt != nil && x.recorder.Header().Get("Connection") != "close" {
+		x.prompt.release()
+	}
 }
 
 // gone tells that the client has left. Nobody is there to answer.
@@ -199,22 +204,6 @@ func (x *exchange) admit(ctx context.Context) bool {
 		x.refuse(respond.Refusal(&x.decision), x.decision.RetryAfter)
 	}
 	return false
-}
-
-// refuse answers in the gateway's own name.
-func (x *exchange) refuse(p *respond.Problem, wait time.Duration) {
-	a := respond.Answer{Problem: p, Wait: wait}
-	if x.route != nil {
-		a.Route = &x.route.Route.Route
-	}
-	if x.decided {
-		a.Decision = &x.decision
-	}
-	lingering := linger(&x.recorder, x.in)
-	x.generation.responder.Write(&x.recorder, x.in, a)
-	if lingering {
-		drain(&x.recorder, x.in)
-	}
 }
 
 // Response completes the upstream's headers.

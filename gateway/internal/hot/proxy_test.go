@@ -333,3 +333,54 @@ func settle(t *testing.T, before int) {
 		wg.Wait()
 	}
 }
+
+// A client that breaks off in the middle of its body has left: 499, and no fault of the upstream's.
+func TestUploadBreaksOff(t *testing.T) {
+	f := newFixture(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }, func(c *config.Config) {
+		u := c.Upstreams["echo"]
+		u.Breaker = config.Breaker{Failures: 3, Window: 3, Delay: time.Hour}
+		c.Upstreams["echo"] = u
+	})
+	for range 10 {
+		conn := f.dial(t)
+		if _, err := io.WriteString(conn, "POST /v1/upload HTTP/1.1\r\nHost: h\r\nX-Api-Key: k-t1\r\nContent-Length: 100\r\n\r\nhalf"); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := io.ReadAll(conn); err != nil || len(answer) != 0 {
+			t.Fatalf("%q, %v", answer, err)
+		}
+	}
+	if s := f.do(t, "GET", "/v1/items", nil).StatusCode; s != 200 {
+		t.Errorf("afterwards: %d", s)
+	}
+	if log := f.log.String(); !strings.Contains(log, "status=499") || strings.Contains(log, "status=5") {
+		t.Errorf("log: %s", log)
+	}
+}
+
+// A client that falls silent in the middle of its body is told so, and no fault of the upstream's.
+func TestSilentUpload(t *testing.T) {
+	f := newFixture(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }, func(c *config.Config) {
+		c.Server.BodyTimeout = 20 * time.Millisecond
+	})
+	conn := f.dial(t)
+	if _, err := io.WriteString(conn, "POST /v1/upload HTTP/1.1\r\nHost: h\r\nX-Api-Key: k-t1\r\nContent-Length: 100\r\n\r\nhalf"); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") {
+		t.Errorf("%.80q, %v", answer, err)
+	}
+	// The bound is on silence, not on the request: afterwards the connection serves on for as long as it likes.
+	again := f.dial(t)
+	for range 2 {
+		if _, err := io.WriteString(again, "POST /v1/upload HTTP/1.1\r\nHost: h\r\nX-Api-Key: k-t1\r\nContent-Length: 4\r\n\r\nwhol"); err != nil {
+			t.Fatal(err)
+		}
+		if resp, err := http.ReadResponse(bufio.NewReader(again), nil); err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%v, %v", resp, err)
+		}
+	}
+}

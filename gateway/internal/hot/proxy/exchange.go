@@ -52,21 +52,39 @@ func (x *exchange) release() {
 	}
 }
 
-// gone tells that the client has left.
-func (x *exchange) gone() bool { return x.client.Err() != nil }
+// gone tells that the client has left: its connection has ended, or its body has broken off. Neither is the upstream's
+// doing.
+func (x *exchange) gone() bool { return x.client.Err() != nil || x.bodyError() != nil }
 
 func (x *exchange) bodyRead() bool { return x.body != nil && x.body.started.Load() }
 
-// countedBody notes that somebody has begun to read, and is not closed by a transport that failed to connect: a body that
-// was not begun can still be sent to another target. ReverseProxy closes what lies beneath when the request ends.
+// bodyError is why the client's body could not be read to its end; nil if it could, as far as is known.
+func (x *exchange) bodyError() error {
+	if x.body == nil {
+		return nil
+	}
+	if err := x.body.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// countedBody notes that somebody has begun to read and what went wrong, and is not closed by a transport that failed to
+// connect: a body that was not begun can still be sent to another target. ReverseProxy closes what lies beneath when the
+// request ends.
 type countedBody struct {
 	io.Reader
 	started atomic.Bool
+	failed  atomic.Pointer[error]
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	b.started.Store(true)
-	return b.Reader.Read(p)
+	n, err := b.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		b.failed.Store(&err)
+	}
+	return n, err
 }
 
 // Close does nothing.

@@ -3,9 +3,12 @@ package proxy
 import (
 	"context"
 	"errors"
+	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httputil"
+	"os"
 	"sync"
 
 	"partidor.dev/partidor/gateway/internal/hot/respond"
@@ -57,8 +60,10 @@ type Request struct {
 	// Tenant is empty for callers known by their address only.
 	Tenant string
 	// Client is the client's address; empty if unknown. Secure tells whether it came by TLS.
-	Client   string
-	Secure   bool
+	Client string
+	Secure bool
+	// Body replaces the request\'s; nil leaves it.
+	Body     io.ReadCloser
 	Observer Observer
 }
 
@@ -83,7 +88,11 @@ func (p *Route) Forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		defer cancel()
 		ctx = bounded
 	}
-	p.proxy.ServeHTTP(w, r.WithContext(ctx))
+	r = r.WithContext(ctx)
+	if q.Body != nil {
+		r.Body = q.Body
+	}
+	p.proxy.ServeHTTP(w, r)
 }
 
 // rewrite makes the upstream's request of the client's. ReverseProxy has dropped hop-by-hop headers and whatever the
@@ -134,22 +143,41 @@ func (p *Route) modify(resp *http.Response) error {
 	return nil
 }
 
-// failed answers for an upstream that did not. A client that has left is told nothing.
+// failed answers for an upstream that did not, or for a client whose body did not come. A client that has left is told
+// nothing.
 func (p *Route) failed(w http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r.Context())
-	problem := respond.UpstreamFailed
+	x.request.Observer.Failed(w, x.blame(err), err)
+}
+
+// blame is the problem that err is told as; nil where the client has left.
+func (x *exchange) blame(err error) *respond.Problem {
 	var tooLarge *http.MaxBytesError
+	body := x.bodyError()
 	switch {
-	case x.gone():
-		problem = nil
-	case errors.As(err, &tooLarge):
-		problem = respond.BodyTooLarge
+	case errors.Is(body, os.ErrDeadlineExceeded):
+		// net/http takes a connection that cannot be read for one whose client has left, but this one still listens.
+		return respond.BodyTooSlow
+	case x.client.Err() != nil:
+		return nil
+	case errors.As(body, &tooLarge):
+		return respond.BodyTooLarge
+	case broken(body):
+		return nil
+	case body != nil:
+		return respond.MalformedRequest
 	case errors.Is(err, errNoTarget):
-		problem = respond.UpstreamUnavailable
+		return respond.UpstreamUnavailable
 	case timedOut(err):
-		problem = respond.UpstreamTimedOut
+		return respond.UpstreamTimedOut
 	}
-	x.request.Observer.Failed(w, problem, err)
+	return respond.UpstreamFailed
+}
+
+// broken tells that a body ended with its connection.
+func broken(body error) bool {
+	var network net.Error
+	return errors.Is(body, io.ErrUnexpectedEOF) || errors.As(body, &network)
 }
 
 // buffers lends the buffers that bodies are copied through.

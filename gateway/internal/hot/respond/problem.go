@@ -42,6 +42,7 @@ var (
 	Blocked             = &Problem{Status: http.StatusForbidden, Type: ownTypes + "blocked", Title: "Requests to this route are blocked", Code: codePermissionDenied}
 	ReducedCapacity     = &Problem{Status: http.StatusServiceUnavailable, Type: draftTypes + "temporary-reduced-capacity", Title: "The rate limit cannot be checked at the moment", Code: codeUnavailable}
 	BodyTooLarge        = &Problem{Status: http.StatusRequestEntityTooLarge, Type: ownTypes + "body-too-large", Title: "The body is larger than the route accepts", Code: codeResourceExhausted}
+	BodyTooSlow         = &Problem{Status: http.StatusRequestTimeout, Type: ownTypes + "body-too-slow", Title: "The body did not arrive in time", Code: codeDeadlineExceeded}
 	Overloaded          = &Problem{Status: http.StatusServiceUnavailable, Type: ownTypes + "overloaded", Title: "Too many requests are in flight", Code: codeUnavailable}
 	NotReady            = &Problem{Status: http.StatusServiceUnavailable, Type: ownTypes + "not-ready", Title: "The gateway has no rules yet", Code: codeUnavailable}
 	UpstreamUnavailable = &Problem{Status: http.StatusServiceUnavailable, Type: ownTypes + "upstream-unavailable", Title: "The upstream is not available", Code: codeUnavailable}

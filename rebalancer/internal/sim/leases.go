@@ -29,6 +29,9 @@ func (n *node) startLease(terms lease.Terms) {
 	}
 	n.holder = lease.NewHolder(n.name, 1, voters, terms)
 	n.voter = lease.NewVoter(n.name, 0, terms)
+	for _, v := range voters { // the deployment has run before; voters count from the same moment
+		n.holder.Hear(0, lease.Answer{Renewal: n.holder.Renewal(0), Voter: v})
+	}
 	n.w.every(n.index, 0, terms.Renew, n.renew)
 	n.w.every(n.index, watchEvery, watchEvery, n.watch)
 	n.w.every(n.index, retryEvery, retryEvery, n.relearn)
@@ -58,8 +61,7 @@ func (n *node) guard() (live bool) {
 		return true
 	}
 	live = n.holder.Live(n.w.now())
-	n.held = n.held || live
-	if n.state.Phase == rights.Active && n.held && !live {
+	if n.state.Phase == rights.Active && !live {
 		n.state.Fence(n.w.clock())
 		n.begun = 0
 	}

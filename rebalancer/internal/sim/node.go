@@ -30,10 +30,9 @@ type node struct {
 	// heard is what the agent has heard of them, and when.
 	heardAdmitted, heardRefused uint64
 	heardAt                     time.Duration
-	// holder and voter where leases run: held says that the lease was ever held, begun when a new number was last asked for.
+	// holder and voter where leases run; begun is when a new number was last asked for.
 	holder *lease.Holder
 	voter  *lease.Voter
-	held   bool
 	begun  time.Duration
 	peers  []string
 	// silentUntil: the home of a tiny limit has refused until then.

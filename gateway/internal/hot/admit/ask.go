@@ -141,38 +141,3 @@ func (a *Admitter) take(ctx context.Context, c *call, limits []bucket.Limit) (li
 	}
 	return d, took, err
 }
-
-// fallback decides without Redis, by what the rules say of errors.
-func (a *Admitter) fallback(now time.Time, c *call) limit.Decision {
-	strict := &c.limits[0]
-	local := c.localRoom[:0]
-	for i := range c.limits {
-		lim := &c.limits[i]
-		switch lim.Rule.OnError {
-		case limit.OnErrorDeny:
-			return limit.Decision{
-				Outcome: limit.Unable, Source: limit.SourceFallback, Key: lim.Key, Rule: lim.Rule, Revision: lim.Revision,
-				Share: lim.Base, RetryAfter: a.retryAfter(now, c), Degraded: true,
-			}
-		case limit.OnErrorAllow:
-		default:
-			local = append(local, *lim)
-		}
-	}
-	if len(local) == 0 {
-		return limit.Decision{
-			Outcome: limit.Allowed, Source: limit.SourceFallback, Key: strict.Key, Rule: strict.Rule, Revision: strict.Revision,
-			Share: strict.Base, Degraded: true,
-		}
-	}
-	d := a.local.Take(now, local, a.terms(c))
-	if d.Outcome == limit.Unable && d.RetryAfter == 0 {
-		d.RetryAfter = a.retryAfter(now, c)
-	}
-	return d
-}
-
-// retryAfter is when an answer may be had again: the breaker's next trial, at least a second.
-func (a *Admitter) retryAfter(now time.Time, c *call) time.Duration {
-	return max(time.Second, a.nodes.of(&c.limits[0]).RetryAfter(now))
-}

@@ -82,6 +82,23 @@ func TestOnError(t *testing.T) {
 	}
 }
 
+// allow lets everything pass, and still tells what is left and owes what the limit would have admitted.
+func TestAllowKeepsCount(t *testing.T) {
+	store := newFakeStore()
+	store.set(errAway, 0)
+	a := newAdmitter(t, Options{Rules: rules(t, set("t1", "items", 10, 1, onError(limit.OnErrorAllow))), Store: store})
+	now := time.Now()
+	for i := range 30 {
+		d := a.Admit(t.Context(), now, Request{Tenant: "t1", Route: "items", Cost: 1})
+		if d.Outcome != limit.Allowed || d.Remaining != int64(max(0, 9-i)) || d.RetryAfter != 0 {
+			t.Fatalf("request %d: %v, %d left", i, d.Outcome, d.Remaining)
+		}
+	}
+	if owed := a.local.Claim(now, limit.Key{Tenant: "t1", Route: "items"}); owed != 10 {
+		t.Errorf("owes %d, want 10", owed)
+	}
+}
+
 // Settling: what was admitted without Redis is taken from the bucket before the first take there.
 func TestDebtsAreSettledFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -47,6 +47,7 @@ func (s *Snapshot) Lookup(tenant, route string) Match {
 		if r := own.find(id); r != nil {
 			if r.moved {
 				m.Moved, m.Base = true, limit.Share(r.base)
+				m.Floor = min(m.Floor, m.Base) // a region that came later has neither
 			}
 			if m.consult(r, ScopeTenantRoute) {
 				return m

@@ -21,6 +21,8 @@ type client struct {
 	server string
 	token  string
 	http   *http.Client
+	// progress is told how many items of a long list have come; nil for nobody.
+	progress func(items int)
 }
 
 // connection is how to reach the server, from flags and environment.
@@ -190,6 +192,9 @@ func (c *client) list(ctx context.Context, path string, query url.Values, limit 
 		items = append(items, p.Items...)
 		if p.Next == "" || limit > 0 && len(items) >= limit {
 			return items, p.Next != "", nil
+		}
+		if c.progress != nil {
+			c.progress(len(items))
 		}
 		q.Set("page", p.Next)
 	}

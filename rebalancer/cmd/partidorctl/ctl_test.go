@@ -173,6 +173,9 @@ func TestEverythingElse(t *testing.T) {
 	d.want(t, exitOK, "- value: 0.1", "rebalance", "params", "reset", "floor", "--yes")
 	d.want(t, exitOK, "", "shadow", "on", "--yes")
 
+	d.want(t, exitOK, "us\tactive", "__complete", "regions", "drain", "")
+	d.want(t, exitOK, "deadband\t", "__complete", "rebalance", "params", "set", "")
+	d.want(t, exitOK, "sliding_window_log", "__complete", "rules", "set", "a", "r", "--algorithm", "")
 	d.want(t, exitOK, "us", "regions", "list")
 	d.want(t, exitUsage, "must be exactly", "regions", "set", "eu=50%", "us=30%", "--yes")
 	d.want(t, exitOK, "+ ap: 20%", "regions", "set", "eu=50%", "us=30%", "ap=20%", "--yes")

@@ -34,7 +34,7 @@ func (t *tool) explain(x item) {
 	for _, r := range objects(x, "regions") {
 		heard := "silent"
 		if r["known"] == true {
-			heard = "heard"
+			heard = "heard, at " + or(text(r, "reached"), "?")
 		}
 		rows = append(rows, []string{text(r, "region"), heard, percent(r, "share"), rate(r, "slice_capacity"), rate(r, "slice_rate"), rate(r, "offered"), rate(r, "refused")})
 	}

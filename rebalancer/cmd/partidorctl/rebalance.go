@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"partidor.dev/partidor/rebalancer/internal/parameter"
 )
 
 func rebalanceCommand(t *tool) *cobra.Command {
@@ -77,13 +79,13 @@ func paramsCommand(t *tool) *cobra.Command {
 	}
 	set := t.changing(&cobra.Command{
 		Use: "set NAME VALUE", Short: "Set a parameter, in force within seconds", Args: args(cobra.ExactArgs(2)),
-		Example: "  partidorctl rebalance params set floor 10% --reason 'ap is new'",
+		Example: "  partidorctl rebalance params set floor 10% --reason 'ap is new'", ValidArgsFunction: parameterNames,
 		RunE: t.run(func(cmd *cobra.Command, a []string, c *client) error {
 			return t.setParameter(cmd, c, a[0], value(a[1]))
 		}),
 	})
 	reset := t.changing(&cobra.Command{
-		Use: "reset NAME", Short: "Go back to the default", Args: args(cobra.ExactArgs(1)),
+		Use: "reset NAME", Short: "Go back to the default", Args: args(cobra.ExactArgs(1)), ValidArgsFunction: parameterNames,
 		RunE: t.run(func(cmd *cobra.Command, a []string, c *client) error {
 			return t.change(cmd.Context(), c, "parameter "+a[0], call{method: http.MethodDelete, path: path("parameters", a[0]), query: t.reasonQuery()})
 		}),
@@ -91,6 +93,16 @@ func paramsCommand(t *tool) *cobra.Command {
 	params := &cobra.Command{Use: "params", Short: "Parameters that change at run time", Args: args(cobra.NoArgs), RunE: t.run(list)}
 	params.AddCommand(set, reset)
 	return params
+}
+
+// parameterNames completes the first argument.
+func parameterNames(_ *cobra.Command, a []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	if len(a) == 0 {
+		for _, d := range parameter.All() {
+			names = append(names, d.Name+"\t"+d.Help)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 func planPreview(t *tool) *cobra.Command {

@@ -9,14 +9,16 @@ import (
 
 func regionsCommand(t *tool) *cobra.Command {
 	return group("regions", "Regions and the base split", regionsList(t), regionsSet(t),
-		regionState(t, "drain NAME", "Move the region's shares to the others, by transfers", "draining", ""),
+		regionState(t, "drain NAME", "Move the region's shares of moved keys to the others, by transfers; the base split is changed by regions set", "draining", ""),
 		regionState(t, "declare-dead NAME", "Say that a region is gone for good", "dead", deadWarning),
 		regionState(t, "restore NAME", "Take a drained or dead region back into service", "active", ""))
 }
 
-const deadWarning = `WARNING: this is your word that the region admits nothing any more. If its gateways still run, cut off from us, they go on
-admitting their share of every limit, and what is given to the others comes on top: the worldwide limit may be exceeded by
-that share for as long as they run. Make sure first that they are stopped or that no traffic reaches them.`
+const deadWarning = `WARNING: this is your word that the region admits nothing any more. Nobody waits for it from now on, and its part of the
+base split can be given to the others (partidorctl regions set). If its gateways still run, cut off from us, they go on
+admitting their share of every limit, and what the others get comes on top: the worldwide limit may be exceeded by that
+share for as long as they run. Make sure first that they are stopped or that no traffic reaches them. Shares that the
+region held of keys that had moved stay set aside for it.`
 
 func regionsList(t *tool) *cobra.Command {
 	return &cobra.Command{
@@ -32,6 +34,9 @@ func regionsList(t *tool) *cobra.Command {
 					heard := "silent"
 					if r["known"] == true {
 						heard = text(r, "instances") + " instances"
+						if r["behind"] == true {
+							heard += ", rules at " + or(text(r, "reached"), "?")
+						}
 					}
 					rows[i] = []string{text(r, "name"), text(r, "state"), percent(r, "base"), percent(r, "published"), or(percent(r, "floor"), "-"),
 						or(text(r, "domain"), "-"), heard, rate(r, "offered"), rate(r, "refused")}
@@ -91,7 +96,7 @@ func (t *tool) changeRegions(cmd *cobra.Command, c *client, r call) error {
 
 func regionState(t *tool, use, short, state, warning string) *cobra.Command {
 	return t.changing(&cobra.Command{
-		Use: use, Short: short, Long: short + ".\n" + warning, Args: args(cobra.ExactArgs(1)),
+		Use: use, Short: short, Long: short + ".\n" + warning, Args: args(cobra.ExactArgs(1)), ValidArgsFunction: t.regionNames,
 		RunE: t.run(func(cmd *cobra.Command, a []string, c *client) error {
 			if warning != "" {
 				fmt.Fprintln(t.err, warning)
@@ -100,4 +105,20 @@ func regionState(t *tool, use, short, state, warning string) *cobra.Command {
 				call{method: http.MethodPut, path: path("regions", a[0], "state"), body: item{"state": state, "reason": t.reason}})
 		}),
 	})
+}
+
+// regionNames completes names by asking the server.
+func (t *tool) regionNames(cmd *cobra.Command, a []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	c, err := t.open()
+	if err != nil || len(a) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var p page
+	if err := c.do(cmd.Context(), call{method: http.MethodGet, path: path("regions")}, &p); err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	for _, r := range p.Items {
+		names = append(names, text(r, "name")+"\t"+text(r, "state"))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -107,6 +108,9 @@ func (t *tool) run(do func(cmd *cobra.Command, a []string, c *client) error) fun
 		c, err := t.open()
 		if err != nil {
 			return err
+		}
+		if t.terminal { // to a person, and where it disturbs no output
+			c.progress = func(items int) { fmt.Fprintf(t.err, "\r%d …", items) }
 		}
 		return do(cmd, a, c)
 	}

@@ -76,6 +76,9 @@ limit over all routes of the tenant). Tokens and shares belong to the key, not t
 		}),
 	}
 	f.define(c.Flags())
+	for flag, names := range map[string][]string{"algorithm": algorithmNames, "mode": modeNames, "on-error": onErrorNames, "window": {"hour", "day", "month"}} {
+		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	}
 	return t.changing(c)
 }
 

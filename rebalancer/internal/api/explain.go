@@ -28,9 +28,11 @@ type Explanation struct {
 type RegionExplanation struct {
 	Region string `json:"region"`
 	// Known is false while nothing is heard of the region.
-	Known    bool        `json:"known"`
-	Share    limit.Share `json:"share"`
-	Capacity float64     `json:"slice_capacity"`
+	Known bool `json:"known"`
+	// Reached is the revision that all its gateways serve by.
+	Reached  limit.Revision `json:"reached,omitzero"`
+	Share    limit.Share    `json:"share"`
+	Capacity float64        `json:"slice_capacity"`
 	// Rate in tokens per second.
 	Rate    float64 `json:"slice_rate"`
 	Offered float64 `json:"offered"`
@@ -51,7 +53,7 @@ func (s *Server) explain(r *http.Request) (any, error) {
 	}
 	x := Explanation{Key: key, RuleFrom: origin(&key), Findings: []string{}}
 	for i, share := range key.Regions {
-		e := RegionExplanation{Region: share.Region, Known: p.Regions[i].Known, Share: share.Share, Offered: share.Offered, Refused: share.Refused}
+		e := RegionExplanation{Region: share.Region, Known: p.Regions[i].Known, Reached: p.Regions[i].Reached, Share: share.Share, Offered: share.Offered, Refused: share.Refused}
 		if key.Rule != nil {
 			slice := key.Rule.Limit(key.RuleRevision).SliceOf(share.Share)
 			e.Capacity, e.Rate = slice.Capacity, slice.Rate
@@ -106,6 +108,11 @@ func findings(k *board.Key, regions []RegionExplanation) (out []string) {
 		return []string{"the rule's mode is unlimited: no request is refused"}
 	case limit.Shadow:
 		say("the rule's mode is shadow: refusals are counted, requests are admitted")
+	}
+	for _, r := range regions {
+		if r.Known && k.RuleRevision.Newer(r.Reached) {
+			say("%s still serves by revision %s, the rule is of %s", r.Region, r.Reached, k.RuleRevision)
+		}
 	}
 	rule := k.Rule.Limit(k.RuleRevision)
 	rate := rule.SliceOf(limit.Whole).Rate

@@ -32,7 +32,8 @@ type heard struct{ demand []plan.Demand }
 func (h *heard) Demand(time.Time, []string) []plan.Demand { return h.demand }
 
 func (h *heard) Regions(time.Time) []collect.RegionStatus {
-	return []collect.RegionStatus{{Name: "eu", Known: true, Instances: 2}, {Name: "us", Known: true, Instances: 2}}
+	at := limit.Revision{Epoch: 1, Number: 1000}
+	return []collect.RegionStatus{{Name: "eu", Known: true, Instances: 2, Rules: at}, {Name: "us", Known: true, Instances: 2, Rules: at}}
 }
 
 // idle is a rebalancer that follows.

@@ -29,6 +29,9 @@ type Region struct {
 	Known     bool    `json:"known"`
 	Silence   float64 `json:"silence_seconds"`
 	Instances int     `json:"instances"`
+	// Reached is the revision that all of them serve by; Behind tells that it is not yet the ledger's.
+	Reached limit.Revision `json:"reached,omitzero"`
+	Behind  bool           `json:"behind,omitempty"`
 	// Offered and Refused are tokens per second over all keys.
 	Offered float64 `json:"offered"`
 	Refused float64 `json:"refused"`
@@ -96,6 +99,7 @@ func Draw(m *ledger.Mirror, demand []plan.Demand, heard []collect.RegionStatus, 
 		for _, h := range heard {
 			if h.Name == r.Name {
 				p.Regions[i].Known, p.Regions[i].Instances = h.Known, h.Instances
+				p.Regions[i].Reached, p.Regions[i].Behind = h.Rules, m.Revision.Newer(h.Rules)
 				p.Regions[i].Silence = max(-1, h.Silence.Seconds())
 			}
 		}

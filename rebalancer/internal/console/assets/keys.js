@@ -27,6 +27,7 @@ function drawRegions(el, p) {
     h("dl", null,
       h("dt", null, "base"), h("dd", null, percent(r.published), r.published !== r.base ? " → " + percent(r.base) : ""),
       h("dt", null, "instances"), h("dd", null, num(r.instances)),
+      r.behind ? [h("dt", null, "rules at"), h("dd", { class: "warn" }, r.reached || "?")] : "",
       h("dt", null, "offered"), h("dd", null, num(r.offered) + "/s"),
       h("dt", null, "refused"), h("dd", { class: r.refused > 0 ? "warn" : "" }, num(r.refused) + "/s")))));
 }

@@ -5,6 +5,9 @@
 -- (triggers revision and record the edits); partidor_rebalancer does everything but change the schema.
 --
 -- +goose Up
+-- Triggers call these as their owner; nobody else needs to.
+REVOKE EXECUTE ON FUNCTION ledger_next_revision(), ledger_observe_timeline() FROM PUBLIC;
+
 -- +goose StatementBegin
 DO $$
 DECLARE
@@ -27,6 +30,7 @@ BEGIN
     GRANT INSERT, UPDATE, DELETE ON rate_limit_rule, tenant, api_key, region, parameter TO partidor_operator, partidor_rebalancer;
     GRANT INSERT, UPDATE, DELETE ON split, history TO partidor_rebalancer;
     GRANT UPDATE ON leader TO partidor_rebalancer;
+    GRANT EXECUTE ON FUNCTION ledger_observe_timeline() TO partidor_rebalancer;
     GRANT USAGE ON SEQUENCE rate_limit_rule_id_seq TO partidor_operator, partidor_rebalancer;
     GRANT USAGE ON SEQUENCE history_id_seq TO partidor_rebalancer;
 EXCEPTION

@@ -14,6 +14,7 @@ if (known and number <= tonumber(known)) or number < tonumber(redis.call('HGET',
 end
 if ARGV[8] == '1' then b.tokens, b.ts = 0, r.env.now end
 redis.call('DEL', KEYS[1])
+b.floor = math.min(b.floor, r.base)
 b.lost, b.moved, b.share, b.held = false, true, b.floor, 0
 r.verdict, r.phase, r.number, r.known, r.epoch, r.heard, r.answered = 'applied', 'relearning', number, 0, 1, 0, 0
 r.out, r.inn, r.ack = words('', 3), words('', 4), words('', 4)

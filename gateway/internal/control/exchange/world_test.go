@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,6 +118,11 @@ func (s *site) state(t *testing.T, key limit.Key) rights.State {
 // take charges the key's bucket and tells whether that was admitted.
 func (s *site) take(t *testing.T, key limit.Key, cost int64) bool {
 	t.Helper()
+	return s.decide(t, key, cost).Outcome == limit.Allowed
+}
+
+func (s *site) decide(t *testing.T, key limit.Key, cost int64) limit.Decision {
+	t.Helper()
 	m := s.rules.Load().Lookup(key.Tenant, key.Route)
 	d, err := s.takes.Take(context.Background(), []bucket.Limit{{
 		Key: key, Rule: m.Rule, Revision: m.Revision, Base: m.Base, Floor: m.Floor, Moved: m.Moved, Cost: cost,
@@ -124,7 +130,23 @@ func (s *site) take(t *testing.T, key limit.Key, cost int64) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.Outcome == limit.Allowed
+	return d
+}
+
+// counter counts one key's decisions, as the usage table does.
+type counter struct{ admitted, refused atomic.Uint64 }
+
+func (c *counter) count(allowed bool) {
+	if allowed {
+		c.admitted.Add(1)
+	} else {
+		c.refused.Add(1)
+	}
+}
+
+// Totals implements the interface that Heat reads.
+func (c *counter) Totals(limit.Key) (admitted, refused uint64, ok bool) {
+	return c.admitted.Load(), c.refused.Load(), true
 }
 
 // link carries what two regions say to each other, badly: it loses, doubles and delays.

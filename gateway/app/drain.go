@@ -18,6 +18,9 @@ func (g *gateway) drain(ctx context.Context, s *http.Server) error {
 	within, cancel := context.WithTimeout(ctx, c.DrainTimeout)
 	defer cancel()
 	err := s.Shutdown(within)
+	if err == nil {
+		err = g.handler.Wait(within) // Shutdown forgets upgraded connections.
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		g.logger.WarnContext(ctx, "requests were still in flight after the drain timeout and are cut", "timeout", c.DrainTimeout)
 		_ = s.Close()

@@ -45,6 +45,7 @@ type Handler struct {
 	opts      Options
 	telemetry *telemetry
 	journal   *journal
+	inFlight  inFlight
 
 	current atomic.Pointer[generation]
 	mu      sync.Mutex // Held by Reload and Close.
@@ -100,6 +101,8 @@ func (h *Handler) Close() {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := exchange{handler: h, generation: h.current.Load(), began: h.opts.Now(), in: r}
 	x.recorder.ResponseWriter = w
+	h.inFlight.enter()
+	defer h.inFlight.leave()
 	ctx := h.telemetry.begin(&x)
 	defer x.end()
 	x.serve(ctx)

@@ -46,7 +46,7 @@ func TestQuickTest(t *testing.T) {
 func TestForwardsToUpstream(t *testing.T) {
 	f := newFixture(t, nil, nil)
 	resp := f.do(t, "GET", "/v1/items/a%20b?x=1", http.Header{
-		"X-Api-Key": {"k-t1"}, "X-Tenant-Id": {"t2"}, "X_Tenant_Id": {"t2"}, "X-Forwarded-For": {"1.2.3.4"},
+		"X-Api-Key": {"k-t1"}, "X-Tenant-Id": {"t2"}, "X_Tenant_Id": {"t2"}, "X-Forwarded-For": {"1.2.3.4"}, "X-Original-Url": {"/admin"}, "X-Rewrite-Url": {"/admin"},
 		"Connection": {"X-Tenant-Id, X-Forwarded-For"},
 	})
 	if got := bodyOf(t, resp); got != "echo /v1/items/a%20b?x=1" {
@@ -55,7 +55,7 @@ func TestForwardsToUpstream(t *testing.T) {
 	h := f.echo.last.Load().Header
 	for name, want := range map[string][]string{
 		"X-Tenant-Id": {"t1"}, "X_tenant_id": nil, "X-Forwarded-For": {"127.0.0.1"}, "X-Real-Ip": {"127.0.0.1"},
-		"X-Forwarded-Proto": {"http"}, "X-Api-Key": nil,
+		"X-Forwarded-Proto": {"http"}, "X-Api-Key": nil, "X-Original-Url": nil, "X-Rewrite-Url": nil,
 	} {
 		if d := cmp.Diff(want, h[name]); d != "" {
 			t.Errorf("%s: %s", name, d)

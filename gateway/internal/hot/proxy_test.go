@@ -384,3 +384,27 @@ func TestSilentUpload(t *testing.T) {
 		}
 	}
 }
+
+// Shutdown waits for upgraded connections too, as long as it is given.
+func TestWaitForUpgrades(t *testing.T) {
+	f := newFixture(t, upgradeEcho, nil)
+	conn := f.dial(t)
+	if _, err := io.WriteString(conn, handshake("/v1/ws", "k-t1")); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != 101 {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	if err := f.server.Config.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := f.Handler.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with an open socket: %v", err)
+	}
+	conn.Close()
+	if err := f.Handler.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

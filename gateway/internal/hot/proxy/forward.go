@@ -121,6 +121,9 @@ func (p *Route) rewrite(pr *httputil.ProxyRequest) {
 // setForwarded tells the upstream who the client is, in the gateway's own words.
 func setForwarded(h http.Header, in *http.Request, q *Request) {
 	delete(h, "X-Real-Ip")
+	// Some servers read another path from these than the one that was matched and limited.
+	delete(h, "X-Original-Url")
+	delete(h, "X-Rewrite-Url")
 	if q.Client != "" {
 		values := []string{q.Client}
 		h["X-Forwarded-For"] = values

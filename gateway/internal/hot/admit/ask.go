@@ -85,7 +85,7 @@ func (a *Admitter) present(now time.Time, c *call) (debt bool) {
 			continue
 		}
 		if b := c.hot[i].batch.Load(); b != nil && lim.Revision.Newer(b.revision) && b.life == a.memory.life.Load() {
-			lim.Owed -= b.left.Swap(0)
+			lim.Owed -= c.hot[i].withdraw()
 		}
 	}
 	return debt

@@ -42,7 +42,7 @@ func newMemory(o Options) *memory {
 func (m *memory) entry(key limit.Key) *hot {
 	return m.keys.GetOrAdd(key, func(_, lost *hot) {
 		if lost != nil {
-			lost.drop()
+			lost.withdraw()
 		}
 	})
 }

@@ -29,7 +29,8 @@ type fetched struct {
 	batch atomic.Pointer[batch]
 
 	mu     sync.Mutex
-	flight *flight // the fetch under way, nil without one
+	flight *flight // the fetch under way that this key leads, nil without one
+	coming int64   // tokens asked for by fetches under way
 	used   int64   // tokens used since then
 	since  int64   // when rate was last brought up to date
 	rate   float64 // tokens per second that this instance uses, smoothed
@@ -50,7 +51,7 @@ type batch struct {
 	revision limit.Revision // asked under
 	life     uint64
 	at       int64
-	size     int64
+	size     int64 // tokens that were or will be used, under the lock
 }
 
 // trusted tells whether a batch may still be spent on a request whose rules are of the given revision.
@@ -79,12 +80,17 @@ func (f *fetched) held() int64 {
 	return 0
 }
 
-// drop takes the tokens on hand away and tells how many there were.
-func (f *fetched) drop() int64 {
-	if b := f.batch.Load(); b != nil {
-		return b.left.Swap(0)
+// withdraw takes what is left of the batch on hand away, unused, and tells how much that was.
+func (f *fetched) withdraw() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b := f.batch.Load()
+	if b == nil {
+		return 0
 	}
-	return 0
+	rest := b.left.Swap(0)
+	b.size -= rest
+	return rest
 }
 
 // spendAhead decides a request from tokens on hand: all limits or none.
@@ -141,10 +147,18 @@ func (a *Admitter) prefetched(ctx context.Context, now time.Time, c *call) limit
 	if !mine {
 		return a.share(ctx, now, c, fetch)
 	}
+	for i := range c.limits { // a tenant's limit may be in several fetches, of different routes
+		want = c.hot[i].reserve(want, instances)
+		c.limits[i].Ahead = want
+	}
 	for i := range c.limits {
+		c.hot[i].release(c.limits[i].Ahead - want)
 		c.limits[i].Ahead = want
 	}
 	d := a.ask(ctx, now, c)
+	for i := range c.limits {
+		c.hot[i].release(want)
+	}
 	lead.land(fetch, c.failed)
 	return d
 }
@@ -165,7 +179,7 @@ func (a *Admitter) share(ctx context.Context, now time.Time, c *call, fetch *fli
 	return a.ask(ctx, now, c)
 }
 
-// want is how many tokens to take ahead of a key at at.
+// want is how many tokens it is worth taking ahead of a key at at.
 func (f *fetched) want(at int64, bounds fetchBounds, instances int64) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -174,8 +188,28 @@ func (f *fetched) want(at int64, bounds fetchBounds, instances int64) int64 {
 		f.since, f.used = at, 0
 	}
 	own := int64(f.rate * time.Duration(bounds.horizon).Seconds())
-	part := int64(f.room*heldPart)/instances - f.held()
-	return min(own, bounds.most, part, f.level/instances)
+	return min(own, bounds.most, f.spare(instances), f.level/instances)
+}
+
+// spare is how many more tokens this instance may hold: its part of the bound, less what it has and what is coming. The lock
+// is held.
+func (f *fetched) spare(instances int64) int64 {
+	return int64(f.room*heldPart)/instances - f.held() - f.coming
+}
+
+// reserve claims up to want of what may still be held, for a fetch.
+func (f *fetched) reserve(want, instances int64) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	want = max(0, min(want, f.spare(instances)))
+	f.coming += want
+	return want
+}
+
+func (f *fetched) release(n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.coming -= n
 }
 
 // landed books what a call to Redis brought for limit i.

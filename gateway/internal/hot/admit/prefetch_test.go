@@ -3,6 +3,7 @@ package admit
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -178,6 +179,38 @@ func TestPrefetchOfTwoLimits(t *testing.T) {
 		d := admit(t, newAdmitter(t, Options{Rules: h, Store: store}))
 		if d.Key.Route != limit.TenantRoute || d.Remaining < 5_000-1001 || d.Remaining > 5_000-1001+2 {
 			t.Errorf("%v has %d left after 1001 requests", d.Key, d.Remaining)
+		}
+	})
+}
+
+// A tenant's limit over many routes: fetches of all of them together stay within what may be held of it.
+func TestTheBoundHoldsOverRoutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const routes, capacity = 10, 1000
+		store := newFakeStore()
+		h := rules(t, set("t1", "*", 1_000_000, 1, prefetch), set("t1", limit.TenantRoute, capacity, 1_000_000, prefetch))
+		a := newAdmitter(t, Options{Rules: h, Store: store})
+		store.set(nil, time.Millisecond)
+		tenant := limit.Key{Tenant: "t1", Route: limit.TenantRoute}
+		var most atomic.Int64
+		var wg sync.WaitGroup
+		for r := range routes {
+			wg.Go(func() {
+				for range 500 {
+					a.Admit(t.Context(), time.Now(), Request{Tenant: "t1", Route: fmt.Sprint("r", r), Cost: 1})
+					if e := a.memory.keys.Get(tenant); e != nil {
+						most.Store(max(most.Load(), e.held()))
+					}
+					time.Sleep(200 * time.Microsecond)
+				}
+			})
+		}
+		wg.Wait()
+		if most.Load() == 0 || most.Load() > capacity*5/100 {
+			t.Errorf("held %d of the tenant's tokens at most, want 1 to %d", most.Load(), capacity*5/100)
+		}
+		if e := a.memory.keys.Get(tenant); e.coming != 0 {
+			t.Errorf("%d tokens are still said to be coming", e.coming)
 		}
 	})
 }

@@ -86,14 +86,14 @@ func (a *Admitter) unused(at, age int64) (back []bucket.Limit) {
 		}
 		m := snap.Lookup(key.Tenant, key.Route)
 		if m.Rule == nil || b.life != life {
-			b.left.Store(0)
+			h.withdraw()
 			return true
 		}
 		lim := bucket.Limit{Key: key, Rule: m.Rule, Revision: m.Revision, Base: m.Base, Floor: m.Floor, Moved: m.Moved}
 		if a.nodes.of(&lim).State() != fallback.Closed {
 			return true
 		}
-		if lim.Owed = -b.left.Swap(0); lim.Owed < 0 {
+		if lim.Owed = -h.withdraw(); lim.Owed < 0 {
 			back = append(back, lim)
 		}
 		return true

@@ -76,10 +76,10 @@ func (s Slice) decision(outcome limit.Outcome, tokens float64, cost int64) limit
 // windowDecision is decision where the times (µs) do not follow from the level.
 func (s Slice) windowDecision(outcome limit.Outcome, tokens, wait, reset float64) limit.Decision {
 	d := limit.Decision{Outcome: outcome, Share: s.Share, Tokens: tokens, ResetAfter: micros(reset)}
-	d.Remaining = int64(max(0, min(math.Floor(tokens+tolerance), s.Capacity)))
+	d.Remaining = int64(max(0, min(math.Floor(tokens+tolerance), s.Capacity, limit.MaxTokens)))
 	if outcome == limit.Refused {
 		d.RetryAfter = micros(wait)
-		if wait == 0 {
+		if d.RetryAfter == 0 {
 			d.RetryAfter = time.Second
 		}
 	}

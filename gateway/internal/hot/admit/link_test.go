@@ -91,7 +91,7 @@ func (p *link) pump(to, from net.Conn, how func() (delay time.Duration, swallow 
 			delay, swallow := how()
 			p.mu.Unlock()
 			if delay > 0 {
-				time.Sleep(delay)
+				<-time.After(delay) // the latency of the link
 			}
 			if !swallow {
 				if _, err := to.Write(buf[:n]); err != nil {

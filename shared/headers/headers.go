@@ -16,13 +16,13 @@ const (
 	headerRateLimit = "Ratelimit"
 )
 
-// Speaks tells whether the headers speak of the decision: it has a limit that is enforced and not hidden, and a bucket was
-// asked, so that there is something to say of what is left.
+// Speaks tells whether the headers speak of the decision: it has a limit that is enforced and not hidden, and there is
+// something to say of what is left, or of when to come back.
 func Speaks(d *limit.Decision) bool {
 	if d.Rule == nil || d.Rule.HideHeaders {
 		return false
 	}
-	return d.Source != limit.SourceRule && d.Rule.Mode == limit.Enforce && d.Outcome != limit.Unable
+	return d.Source != limit.SourceRule && d.Rule.Mode == limit.Enforce && (d.Outcome != limit.Unable || d.RetryAfter > 0)
 }
 
 // Set writes the five headers of a decision into h. The X- headers replace those that are there, which an upstream

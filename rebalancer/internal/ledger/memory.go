@@ -78,7 +78,7 @@ func (m *Memory) reload() error {
 	if len(file.Regions) == 0 {
 		return fmt.Errorf("%s: regions: missing: the rebalancer divides limits among them", m.path)
 	}
-	revision := limit.Revision{Epoch: 1, Number: file.Revision}
+	revision := limit.Revision{Number: file.Revision} // as gateways count a file
 	if m.mirror.Rules != nil && m.mirror.Revision.Newer(revision) {
 		return fmt.Errorf("%s: revision: %d is older than the %d in use", m.path, file.Revision, m.mirror.Revision.Number)
 	}

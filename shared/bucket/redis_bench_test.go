@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/testenv"
 )
@@ -31,6 +33,37 @@ func BenchmarkRedisTake(b *testing.B) {
 				})
 			})
 		}
+	}
+}
+
+// BenchmarkAutoPipelinedTake carries the same decisions through go-redis's own pipeliner, one script call each: what batching
+// into script calls has to beat (ARCHITECTURE.md tells by how much it does).
+func BenchmarkAutoPipelinedTake(b *testing.B) {
+	server := testenv.StartRedis(b)
+	for _, callers := range []int{32, 128} {
+		b.Run(fmt.Sprintf("keys=10000/callers=%d", callers), func(b *testing.B) {
+			client := connect(b, server.Addr).(*redis.Client)
+			pipe, err := client.AsyncAutoPipeline()
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = pipe.Close() }()
+			s := newScript("")
+			if err := client.ScriptLoad(b.Context(), s.source).Err(); err != nil {
+				b.Fatal(err)
+			}
+			limits := benchLimits(10_000)
+			benchmarkCallers(b, callers, func(ctx context.Context) error {
+				l := limits[rand.IntN(len(limits))]
+				cmd := redis.NewStringCmd(ctx, "evalsha", s.sha, 1, l[0].Key.Redis(), "0", "600000", "0", string(appendAsk(nil, &l[0])))
+				future := pipe.Submit(ctx, cmd)
+				if err := future.WaitContext(ctx); err != nil {
+					return err
+				}
+				_, _, err := parseReply(cmd.Val(), l)
+				return err
+			})
+		})
 	}
 }
 

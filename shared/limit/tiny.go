@@ -1,13 +1,23 @@
 package limit
 
-// tinyRequests: a limit is tiny where its capacity is below this many requests per region.
-const tinyRequests = 2
+const (
+	// tinyRequests: a limit is tiny where its capacity is below this many requests per region,
+	tinyRequests = 2
+	// tinyRate: and it refills no faster than so many tokens per second. Faster ones divide well enough as long as each
+	// region's slice holds a token, and would cost too many messages.
+	tinyRate = 10
+)
 
 // Tiny tells whether the limit is too small to be divided among so many regions: slices of less than two tokens admit a
 // request now and then, or never. All rights to a tiny limit sit in one region, its home; the others consume there. Window
 // algorithms are divided whatever their size, since they are never consumed elsewhere.
 func (r *Rule) Tiny(regions int) bool {
-	return r.Algorithm == TokenBucket && r.Shards <= 1 && regions > 1 && r.Capacity < tinyRequests*int64(regions)
+	n := int64(regions)
+	if r.Algorithm != TokenBucket || r.Shards > 1 || n < 2 || r.Capacity >= tinyRequests*n {
+		return false
+	}
+	// Equal shares of exactly one token each round to a little less.
+	return r.Capacity <= n || r.Refill <= tinyRate*r.PeriodSeconds
 }
 
 // Home is the region where the rights to a tiny limit sit until they are first moved: the one with the largest share, the

@@ -18,7 +18,7 @@ type world struct {
 
 func newWorld(t *testing.T, perSecond, capacity int64, base ...limit.Share) *world {
 	t.Helper()
-	w := &world{t: t, in: Input{Parameters: DefaultParameters()}, windows: make([]Estimate, len(base))}
+	w := &world{t: t, in: Input{Parameters: DefaultParameters(), Homes: true}, windows: make([]Estimate, len(base))}
 	d := Demand{
 		Key:  limit.Key{Tenant: "shop-a", Route: "create-order"},
 		Rule: &limit.Rule{Capacity: capacity, Refill: perSecond, PeriodSeconds: 1},

@@ -31,6 +31,9 @@ func firstHome(regions []Region) int {
 
 // home picks the home region of a tiny limit; ok is false where the limit is not tiny.
 func (s *scratch) home(d *Demand) (home int, ok bool) {
+	if !s.homes {
+		return 0, false
+	}
 	present, most, active := -1, -1, 0
 	for i := range s.regions {
 		if s.current[i] == limit.Whole {

@@ -49,7 +49,7 @@ func (s *scratch) last(d *Demand, region int) limit.Share {
 	if d.Last != nil {
 		return d.Last[region]
 	}
-	if d.Rule.Tiny(len(s.regions)) {
+	if s.homes && d.Rule.Tiny(len(s.regions)) {
 		if region == s.firstHome {
 			return limit.Whole
 		}

@@ -12,6 +12,9 @@ type Input struct {
 	Parameters Parameters
 	Regions    []Region
 	Keys       []Demand
+	// Homes: gateways consume tiny limits at their home region, so the plan gathers all rights to them there. Without it
+	// tiny limits are divided like others.
+	Homes bool
 }
 
 // Result of one plan. Its slices share memory and are read-only.

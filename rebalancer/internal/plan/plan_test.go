@@ -18,7 +18,7 @@ func drawInput(t *rapid.T) Input {
 	p.Step = limit.Share(rapid.IntRange(1, 1_000_000).Draw(t, "step"))
 	p.Headroom = rapid.Float64Range(0, 4).Draw(t, "headroom")
 	p.SpareByNeed = rapid.Float64Range(0, 1).Draw(t, "spare")
-	in := Input{Parameters: p}
+	in := Input{Parameters: p, Homes: rapid.Bool().Draw(t, "homes")}
 	for i := range n {
 		in.Regions = append(in.Regions, Region{
 			Name: string(rune('a' + i)), Base: base[i],

@@ -17,7 +17,8 @@ const leastWeight = float64(limit.Whole) / 100
 type scratch struct {
 	p       *Parameters
 	regions []Region
-	// firstHome is where the rights to tiny limits sit before they are first moved.
+	// homes: tiny limits have a home; firstHome is where the rights to tiny limits sit before they are first moved.
+	homes     bool
 	firstHome int
 
 	// current is the normalised observed split, target the wanted one. floor never leaves a region; least is a little more
@@ -38,7 +39,7 @@ func newScratch(in *Input) *scratch {
 	f := func() []float64 { return make([]float64, n) }
 	q := func() []limit.Share { return make([]limit.Share, n) }
 	return &scratch{
-		p: &in.Parameters, regions: in.Regions, firstHome: firstHome(in.Regions),
+		p: &in.Parameters, regions: in.Regions, homes: in.Homes, firstHome: firstHome(in.Regions),
 		current: q(), target: q(), floor: q(), least: q(), fixed: make([]bool, n),
 		claims: f(), weights: f(), floors: f(), filled: f(), rest: f(),
 		open: make([]bool, n), atFloor: make([]bool, n), excess: q(), deficit: q(),
@@ -52,11 +53,10 @@ func (s *scratch) load(d *Demand) {
 	s.forced = false
 }
 
-// setFloors: a part of the base share, and at least the largest cost where the capacity allows that for every region
-// with half of it to spare.
+// setFloors: a part of the base share, and at least the largest cost where the capacity allows that for every region.
 func (s *scratch) setFloors(d *Demand) {
 	oneRequest := limit.Share(math.Ceil(float64(max(1, d.LargestCost)) / float64(d.Rule.Capacity) * float64(limit.Whole)))
-	fits := oneRequest*limit.Share(len(s.regions)) <= limit.Whole/2
+	fits := oneRequest*limit.Share(len(s.regions)) <= limit.Whole
 	for i := range s.regions {
 		r := &s.regions[i]
 		f := r.Floor

@@ -80,7 +80,7 @@ func (c *control) cycle() {
 	for i := range demand {
 		demand[i].Rule, demand[i].Last = &c.w.scenario.Rule, c.last
 	}
-	res := plan.Plan(plan.Input{Now: c.w.clock(), Parameters: c.parameters, Regions: c.regions, Keys: demand})
+	res := plan.Plan(plan.Input{Now: c.w.clock(), Parameters: c.parameters, Regions: c.regions, Keys: demand, Homes: true})
 	if len(res.Targets) == 0 || !res.Targets[0].Changed {
 		return
 	}

@@ -121,7 +121,8 @@ func (k *key) quantum(p *Policy) float64 {
 
 // tiny tells whether all rights to the key sit in one home region: nothing is lent, and share moves whole.
 func (k *key) tiny() bool {
-	r := limit.Rule{Capacity: k.numbers.Capacity, Algorithm: k.numbers.Algorithm, Shards: k.numbers.Shards}
+	n := &k.numbers
+	r := limit.Rule{Capacity: n.Capacity, Refill: n.Refill, PeriodSeconds: n.Period, Algorithm: n.Algorithm, Shards: n.Shards}
 	return r.Tiny(len(k.peers) + 1)
 }
 

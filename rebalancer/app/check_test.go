@@ -13,7 +13,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// TestCheck: -check-config says what the start would say, also of the rules file.
+// TestCheck is case request-path 113: -check-config says what the start would say, also of the rules file.
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	rules := dir + "/rules.yaml"

@@ -82,7 +82,7 @@ func TestPostgresFailsOver(t *testing.T) {
 	eventually(t, "ready again", func() bool { return get(t, url+"/readyz", nil) == http.StatusOK })
 }
 
-// TestAgeOfTheLastDecisionIsAMetric is case 94 of request-path.md: a rebalancer that decides nothing is seen, and nothing
+// TestAgeOfTheLastDecisionIsAMetric is case request-path 94: a rebalancer that decides nothing is seen, and nothing
 // it has decided before goes away.
 func TestAgeOfTheLastDecisionIsAMetric(t *testing.T) {
 	w := newWorld(t)

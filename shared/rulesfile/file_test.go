@@ -70,6 +70,7 @@ func TestMarshalThenParseIsTheSame(t *testing.T) {
 	}
 }
 
+// TestParseNamesLineAndField holds the cases limits 44, 46, 47, 53 for the file.
 func TestParseNamesLineAndField(t *testing.T) {
 	for _, c := range []struct {
 		name, file, want string

@@ -91,7 +91,7 @@ func within(t *testing.T, limit time.Duration, what string, ok func() bool) time
 	return time.Since(begin)
 }
 
-// TestKilledAndStoppedLeaders is case 95 of request-path.md with real processes: kill -9, and SIGSTOP past the lease.
+// TestKilledAndStoppedLeaders is case request-path 95 with real processes: kill -9, and SIGSTOP past the lease.
 func TestKilledAndStoppedLeaders(t *testing.T) {
 	pg, nats := testenv.StartPostgres(t), testenv.StartNATS(t)
 	m, err := app.OpenMigration("", pg.URL)

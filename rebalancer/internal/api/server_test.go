@@ -147,7 +147,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestBadInput: every refusal is a 4xx that names the field, and nothing is half applied.
+// TestBadInput (cases limits 44, 46, 47, 53): every refusal is a 4xx that names the field, and nothing is half applied.
 func TestBadInput(t *testing.T) {
 	s := newSite(t)
 	for _, c := range []struct{ name, method, path, body, field string }{

@@ -205,7 +205,7 @@ func TestFailedCycleIsVisibleAndTriedAgain(t *testing.T) {
 	})
 }
 
-// TestEarlyCycle is case 14 of limits.md for the slow loop: refused here while the limit has room does not wait.
+// TestEarlyCycle is case limits 14, for the slow loop: refused here while the limit has room does not wait.
 func TestEarlyCycle(t *testing.T) {
 	leading(t, func(r *rig) {
 		time.Sleep(15 * time.Second)
@@ -262,7 +262,7 @@ func TestFrozenAndPinned(t *testing.T) {
 	}
 }
 
-// TestRestart is case 26 of limits.md: a new leader plans from the ledger, and what regions claim raises no share by itself.
+// TestRestart is case limits 26: a new leader plans from the ledger, and what regions claim raises no share by itself.
 func TestRestart(t *testing.T) {
 	r := newRig(t)
 	r.mirror.Splits[key] = ledger.Split{Key: key, Regions: []ledger.RegionShare{{Region: "eu", Target: 400_000}, {Region: "us", Target: 600_000}}}

@@ -9,7 +9,7 @@ import (
 	"partidor.dev/partidor/shared/limit"
 )
 
-// TestChecksAgreeWithValidate: what limit.Rule.Validate refuses, PostgreSQL refuses too, and the other way round.
+// TestChecksAgreeWithValidate (cases limits 44, 46, 47): what limit.Rule.Validate refuses, PostgreSQL refuses too, and the other way round.
 func TestChecksAgreeWithValidate(t *testing.T) {
 	_, db := migrated(t)
 	for _, c := range []struct {

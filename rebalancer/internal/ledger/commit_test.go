@@ -90,7 +90,7 @@ func TestCommitWritesSplitAndHistory(t *testing.T) {
 	}
 }
 
-// TestStaleWriterIsRefused is case 95 of request-path.md at its core: the term of the write decides.
+// TestStaleWriterIsRefused is case request-path 95 at its core: the term of the write decides.
 func TestStaleWriterIsRefused(t *testing.T) {
 	pg, db := opened(t)
 	first := lead(t, pg, "x")

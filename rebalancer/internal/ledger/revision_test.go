@@ -127,6 +127,7 @@ func TestRevisionOfAnAbandonedTransactionIsNotBelieved(t *testing.T) {
 	}
 }
 
+// TestDeletionLeavesATombstoneUntilCreatedAgain is the ledger's part of case request-path 83: recreated is newer than deleted.
 func TestDeletionLeavesATombstoneUntilCreatedAgain(t *testing.T) {
 	_, db := migrated(t)
 	exec(t, db, insertRule, "a", "r")

@@ -26,7 +26,7 @@ type DefaultRule struct {
 
 // Batch lets concurrent decisions travel together.
 type Batch struct {
-	// Workers per Redis node. Default 4.
+	// Workers per Redis node. Default 2.
 	Workers int `yaml:"workers"`
 	// Size bounds the decisions of one call. Default 64.
 	Size int `yaml:"size"`

@@ -113,7 +113,7 @@ func (d *Decision) defaults() {
 		d.Default = DefaultRule{Capacity: 20, Refill: 10}
 	}
 	or(&d.Default.PeriodSeconds, 1)
-	or(&d.Batch.Workers, 4)
+	or(&d.Batch.Workers, 2)
 	or(&d.Batch.Size, 64)
 	or(&d.Prefetch.MaxTokens, 50)
 	or(&d.Prefetch.Horizon, 100*time.Millisecond)

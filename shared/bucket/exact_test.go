@@ -261,7 +261,7 @@ func TestCallerThatGivesUp(t *testing.T) {
 	server.Resume()
 	d := mustTake(t, s, one(rule, 1))
 	// Calls already under way were charged; those that were still waiting when their callers left were not.
-	if d.Remaining < 1000-2-4*64 || d.Remaining > 998 {
+	if d.Remaining < 1000-2-2*64 || d.Remaining > 998 {
 		t.Errorf("remaining %d", d.Remaining)
 	}
 	if after := client.PoolStats(); after.StaleConns != before.StaleConns {

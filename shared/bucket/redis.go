@@ -25,7 +25,7 @@ var (
 type Options struct {
 	// Client as made by package redisconn: it never repeats a command by itself.
 	Client redis.UniversalClient
-	// Workers is how many script calls may be under way per node at once (default 4); BatchSize how many decisions one
+	// Workers is how many script calls may be under way per node at once (default 2: more only makes smaller batches); BatchSize how many decisions one
 	// call carries at most (64); Queue how many may wait per node (4096).
 	Workers, BatchSize, Queue int
 	// CallTimeout bounds one script call, well above the callers' own deadlines: a caller that gives up closes no
@@ -54,7 +54,7 @@ type Redis struct {
 
 // NewRedis starts a store.
 func NewRedis(o Options) *Redis {
-	o.Workers, o.BatchSize, o.Queue = orDefault(o.Workers, 4), orDefault(o.BatchSize, 64), orDefault(o.Queue, 4096)
+	o.Workers, o.BatchSize, o.Queue = orDefault(o.Workers, 2), orDefault(o.BatchSize, 64), orDefault(o.Queue, 4096)
 	o.CallTimeout, o.LossHorizon = orDefault(o.CallTimeout, 500*time.Millisecond), orDefault(o.LossHorizon, 10*time.Minute)
 	s := &Redis{opts: o, script: newScript(o.Script), quit: make(chan struct{})}
 	s.lanes.store = s

@@ -42,8 +42,8 @@ func fleetOf(t *testing.T, addr string, n int, rule func(*limit.Rule), capacity,
 	h := rules(t, set("*", "items", capacity, refill, rule))
 	var fleet []*gateway
 	for range n {
-		g := newGateway(t, addr, capacity, refill, func(o *Options) {
-			o.Rules, o.Instances, o.Deadline, o.Breaker.Slow = h, func() int { return n }, 5*time.Second, 5*time.Second
+		g := newGateway(t, addr, capacity, refill, unhurried(t, addr), func(o *Options) {
+			o.Rules, o.Instances = h, func() int { return n }
 		})
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})

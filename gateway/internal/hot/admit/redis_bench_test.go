@@ -11,7 +11,7 @@ import (
 // Decisions through the whole path to a real Redis: 128 callers, 10,000 keys. cpu-us/op is this process's time per decision.
 func BenchmarkRealRedis(b *testing.B) {
 	r := testenv.StartRedis(b)
-	g := newGateway(b, r.Addr, 1_000_000, 1_000_000, func(o *Options) { o.Deadline, o.Breaker.Slow = 5*time.Second, 5*time.Second })
+	g := newGateway(b, r.Addr, 1_000_000, 1_000_000, unhurried(b, r.Addr))
 	tenants := make([]string, 10_000)
 	for i := range tenants {
 		tenants[i] = "tenant-" + strconv.Itoa(i)

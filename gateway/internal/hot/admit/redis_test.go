@@ -41,12 +41,20 @@ func storeAt(t testing.TB, addr string, change ...func(*redisconn.Options)) *buc
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := bucket.NewRedis(bucket.Options{Client: client})
+	s := bucket.NewRedis(bucket.Options{Client: client, CallTimeout: 2 * o.OpTimeout})
 	t.Cleanup(func() {
 		s.Close()
 		_ = client.Close()
 	})
 	return s
+}
+
+// unhurried is for tests in which nothing is wrong with Redis: however busy the machine, nothing times out.
+func unhurried(t testing.TB, addr string) func(*Options) {
+	return func(o *Options) {
+		o.Deadline, o.Breaker.Slow = 10*time.Second, 10*time.Second
+		o.Store = storeAt(t, addr, func(o *redisconn.Options) { o.DialTimeout, o.OpTimeout = 10*time.Second, 10*time.Second })
+	}
 }
 
 // journal is a log that tests read while it is written.

@@ -103,6 +103,22 @@ $(GOLANGCI): | $(CACHE)
 	GOWORK=off GOBIN=$(abspath $(CACHE)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(CACHE)/golangci-lint $@
 
+# Charts and Terraform are checked apart from `check`: helm takes minutes to build, terraform has to be installed.
+HELM_VERSION := v3.22.0
+HELM         := $(CACHE)/helm-$(HELM_VERSION)
+
+.PHONY: chart-test
+chart-test: $(HELM) ## the chart: lint, golden files, what it must refuse
+	HELM=$(abspath $(HELM)) .ci/chart-test
+
+$(HELM): | $(CACHE)
+	GOWORK=off GOBIN=$(abspath $(CACHE)) $(GO) install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+	mv $(CACHE)/helm $@
+
+.PHONY: terraform-test
+terraform-test: ## terraform: format, validate, test every module and example
+	.ci/terraform-test
+
 $(CACHE):
 	@mkdir -p $@
 

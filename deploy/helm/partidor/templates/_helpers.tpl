@@ -1,0 +1,111 @@
+{{- define "partidor.fullname" -}}
+{{- $suffix := "" -}}
+{{- if .Values.region.enabled }}{{ $suffix = printf "-%s" .Values.region.name }}{{ end -}}
+{{- if contains "partidor" .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-partidor" .Release.Name | trunc 50 | trimSuffix "-" }}{{ end -}}
+{{- end }}
+
+{{- define "partidor.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
+app.kubernetes.io/name: partidor
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+{{- if .Values.region.enabled }}
+partidor.dev/region: {{ .Values.region.name | quote }}
+{{- end }}
+{{- end }}
+
+{{/* partidor.selector takes a dict of root and component. */}}
+{{- define "partidor.selector" -}}
+app.kubernetes.io/name: partidor
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
+app.kubernetes.io/component: {{ .component | quote }}
+{{- end }}
+
+{{- define "partidor.image" -}}
+{{- $repository := required "image.repository: where the images are, such as registry.example.com/platform" .root.Values.image.repository -}}
+{{ printf "%s/partidor-%s:%s" $repository .name (.root.Values.image.tag | default .root.Chart.AppVersion) | quote }}
+{{- end }}
+
+{{/* Every container: no root, nothing written but to volumes, no capabilities. */}}
+{{- define "partidor.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+capabilities: {drop: [ALL]}
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "partidor.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "partidor.redisAddresses" -}}
+{{- if eq .Values.redis.mode "in-cluster" -}}
+{{- list (printf "%s-redis:6379" (include "partidor.fullname" .)) | toJson -}}
+{{- else -}}
+{{- if not .Values.redis.addresses }}{{ fail "redis.addresses: at least one is needed with redis.mode external" }}{{ end -}}
+{{- .Values.redis.addresses | toJson -}}
+{{- end -}}
+{{- end }}
+
+{{- define "partidor.natsURLs" -}}
+{{- if eq .Values.nats.mode "in-cluster" -}}
+{{- list (printf "nats://%s-nats:4222" (include "partidor.fullname" .)) | toJson -}}
+{{- else if eq .Values.nats.mode "external" -}}
+{{- if not .Values.nats.urls }}{{ fail "nats.urls: at least one is needed with nats.mode external" }}{{ end -}}
+{{- .Values.nats.urls | toJson -}}
+{{- else -}}
+[]
+{{- end -}}
+{{- end }}
+
+{{- define "partidor.otel" -}}
+{{- with .Values.telemetry }}
+{{- if .endpoint }}
+- {name: OTEL_EXPORTER_OTLP_ENDPOINT, value: {{ .endpoint | quote }}}
+- {name: OTEL_EXPORTER_OTLP_PROTOCOL, value: {{ .protocol | quote }}}
+- {name: OTEL_TRACES_EXPORTER, value: otlp}
+- {name: OTEL_METRICS_EXPORTER, value: otlp}
+- {name: OTEL_TRACES_SAMPLER, value: parentbased_traceidratio}
+- {name: OTEL_TRACES_SAMPLER_ARG, value: {{ .sampleRatio | quote }}}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* partidor.secretVolume mounts one key of a Secret under a fixed file name. Takes name, secret, path. */}}
+{{- define "partidor.secretVolume" -}}
+{{- if .secret.name -}}
+- name: {{ .name }}
+  secret:
+    secretName: {{ .secret.name | quote }}
+    items: [{key: {{ .secret.key | quote }}, path: {{ .path }}}]
+{{- end -}}
+{{- end }}
+
+{{- define "partidor.rebalancerMounts" -}}
+- {name: config, mountPath: /etc/partidor, readOnly: true}
+- {name: postgres, mountPath: /run/secrets/postgres, readOnly: true}
+{{- if .Values.nats.credentialsSecret.name }}
+- {name: nats-credentials, mountPath: /run/secrets/nats, readOnly: true}
+{{- end }}
+{{- range .Values.controlPlane.tokens }}
+- {name: token-{{ .name }}, mountPath: /run/secrets/token-{{ .name }}, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "partidor.rebalancerVolumes" -}}
+- name: config
+  configMap: {name: {{ include "partidor.fullname" . }}-rebalancer}
+{{ include "partidor.secretVolume" (dict "name" "postgres" "secret" .Values.postgres.urlSecret "path" "url") }}
+{{- with include "partidor.secretVolume" (dict "name" "nats-credentials" "secret" .Values.nats.credentialsSecret "path" "nats.creds") }}
+{{ . }}
+{{- end }}
+{{- range .Values.controlPlane.tokens }}
+{{ include "partidor.secretVolume" (dict "name" (printf "token-%s" .name) "secret" .secret "path" "token") }}
+{{- end }}
+{{- end }}

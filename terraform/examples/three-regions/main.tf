@@ -1,0 +1,150 @@
+# The step from ../two-regions to three: a provider pair, a module and a line in local.regions for ap, and new base shares.
+# Nothing else changes; eu and us are not restarted. Keys that have moved keep their shares until the traffic asks.
+
+terraform {
+  required_version = ">= 1.11"
+
+  required_providers {
+    kubernetes = {
+      source  = "hashicorp/kubernetes"
+      version = "~> 3.2"
+    }
+    helm = {
+      source  = "hashicorp/helm"
+      version = "~> 3.1"
+    }
+  }
+}
+
+provider "kubernetes" {
+  alias          = "eu"
+  config_path    = var.kubeconfig
+  config_context = var.contexts["eu"]
+}
+
+provider "kubernetes" {
+  alias          = "us"
+  config_path    = var.kubeconfig
+  config_context = var.contexts["us"]
+}
+
+provider "helm" {
+  alias = "eu"
+  kubernetes = {
+    config_path    = var.kubeconfig
+    config_context = var.contexts["eu"]
+  }
+}
+
+provider "helm" {
+  alias = "us"
+  kubernetes = {
+    config_path    = var.kubeconfig
+    config_context = var.contexts["us"]
+  }
+}
+
+provider "kubernetes" {
+  alias          = "ap"
+  config_path    = var.kubeconfig
+  config_context = var.contexts["ap"]
+}
+
+provider "helm" {
+  alias = "ap"
+  kubernetes = {
+    config_path    = var.kubeconfig
+    config_context = var.contexts["ap"]
+  }
+}
+
+locals {
+  regions = {
+    eu = { base_share = 500000, floor_share = 25000, failure_domain = "aws" }
+    us = { base_share = 300000, floor_share = 15000, failure_domain = "gcp" }
+    ap = { base_share = 200000, floor_share = 10000, failure_domain = "azure" }
+  }
+
+  gateway_config = {
+    upstreams = { orders = { targets = [{ url = "http://orders.shop.svc:80" }] } }
+    routes    = [{ id = "create-order", methods = ["POST"], path = "/orders", upstream = "orders" }]
+  }
+}
+
+module "control_plane" {
+  source = "../../modules/control-plane"
+
+  regions               = local.regions
+  failure_domain        = "aws"
+  chart                 = var.chart
+  image                 = var.image
+  nats_urls             = [var.nats_urls["eu"]]
+  with_nats_credentials = true
+  tokens                = { sre = "operator", board = "viewer" }
+  secrets               = var.control_plane_secrets
+
+  providers = {
+    kubernetes = kubernetes.eu
+    helm       = helm.eu
+  }
+}
+
+module "eu" {
+  source = "../../modules/region"
+
+  name                  = "eu"
+  base_share            = local.regions["eu"].base_share
+  failure_domain        = local.regions["eu"].failure_domain
+  chart                 = var.chart
+  image                 = var.image
+  gateway_config        = local.gateway_config
+  redis                 = { in_cluster = true }
+  nats                  = { urls = [var.nats_urls["eu"]] }
+  with_nats_credentials = true
+  secrets               = var.region_secrets["eu"]
+
+  providers = {
+    kubernetes = kubernetes.eu
+    helm       = helm.eu
+  }
+}
+
+module "us" {
+  source = "../../modules/region"
+
+  name                  = "us"
+  base_share            = local.regions["us"].base_share
+  failure_domain        = local.regions["us"].failure_domain
+  chart                 = var.chart
+  image                 = var.image
+  gateway_config        = local.gateway_config
+  redis                 = { in_cluster = true }
+  nats                  = { urls = [var.nats_urls["us"]] }
+  with_nats_credentials = true
+  secrets               = var.region_secrets["us"]
+
+  providers = {
+    kubernetes = kubernetes.us
+    helm       = helm.us
+  }
+}
+
+module "ap" {
+  source = "../../modules/region"
+
+  name                  = "ap"
+  base_share            = local.regions["ap"].base_share
+  failure_domain        = local.regions["ap"].failure_domain
+  chart                 = var.chart
+  image                 = var.image
+  gateway_config        = local.gateway_config
+  redis                 = { in_cluster = true }
+  nats                  = { urls = [var.nats_urls["ap"]] }
+  with_nats_credentials = true
+  secrets               = var.region_secrets["ap"]
+
+  providers = {
+    kubernetes = kubernetes.ap
+    helm       = helm.ap
+  }
+}

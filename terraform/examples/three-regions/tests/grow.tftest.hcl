@@ -1,0 +1,50 @@
+variables {
+  image     = { repository = "registry.example.com/platform", tag = "0.1.0" }
+  nats_urls = { eu = "tls://nats.eu.example.com:4222", us = "tls://nats.us.example.com:4222", ap = "tls://nats.ap.example.com:4222" }
+  region_secrets = {
+    eu = { postgres_url = "postgres://secret-eu", admin_token = "secret-admin-eu", nats_credentials = "secret-creds-eu" }
+    us = { postgres_url = "postgres://secret-us", admin_token = "secret-admin-us", nats_credentials = "secret-creds-us" }
+    ap = { postgres_url = "postgres://secret-ap", admin_token = "secret-admin-ap", nats_credentials = "secret-creds-ap" }
+  }
+  control_plane_secrets = {
+    postgres_url     = "postgres://secret-cp"
+    migration_url    = "postgres://secret-owner"
+    tokens           = { sre = "secret-sre", board = "secret-board" }
+    nats_credentials = "secret-creds-cp"
+  }
+}
+
+# What two regions were given, from the example before this one.
+run "before" {
+  command = plan
+
+  module {
+    source = "../two-regions"
+  }
+}
+
+run "adding_a_region_leaves_the_others_alone" {
+  command = plan
+
+  assert {
+    condition     = jsonencode(output.release_values.eu) == jsonencode(run.before.release_values.eu)
+    error_message = "eu's release must not change when ap is added."
+  }
+  assert {
+    condition     = jsonencode(output.release_values.us) == jsonencode(run.before.release_values.us)
+    error_message = "us's release must not change when ap is added."
+  }
+  assert {
+    condition     = sum(values(output.base_split)) == 1000000 && length(output.base_split) == 3
+    error_message = "Three regions share the whole."
+  }
+}
+
+run "three_domains_mean_leases" {
+  command = plan
+
+  assert {
+    condition     = output.leases
+    error_message = "Three failure domains are enough for leases."
+  }
+}

@@ -1,0 +1,29 @@
+output "base_split" {
+  description = "The declared base split, parts per million by region."
+  value       = { for name, r in var.regions : name => r.base_share }
+}
+
+output "leases" {
+  description = "Whether the voters are in enough failure domains (three) for leases: without them a lost region keeps its shares until an operator declares it dead."
+  value       = length(local.domains) >= 3
+}
+
+output "admin_url" {
+  description = "The admin API inside the cluster, for partidorctl."
+  value       = "http://partidor-rebalancer.${kubernetes_namespace_v1.this.metadata[0].name}.svc:9180"
+}
+
+output "console_url" {
+  description = "The console, where an ingress was asked for; null otherwise."
+  value       = var.console == null ? null : "${var.console.tls_secret == "" ? "http" : "https"}://${var.console.host}/"
+}
+
+output "namespace" {
+  description = "Namespace of the release."
+  value       = kubernetes_namespace_v1.this.metadata[0].name
+}
+
+output "values" {
+  description = "The chart values that were given, without secrets."
+  value       = local.values
+}

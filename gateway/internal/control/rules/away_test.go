@@ -120,3 +120,34 @@ func TestPostgresConnectionsExhausted(t *testing.T) {
 		t.Errorf("capacity %d, want the last good 200", m.Rule.Capacity)
 	}
 }
+
+// Polls that bring nothing write nothing; only once an hour the file says anew that it was confirmed.
+func TestSnapshotIsSavedWhenSomethingChanges(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "snapshot")
+	l := newLedger(t, func(o *rules.Options) {
+		o.File, o.Poll, o.SaveEvery = file, 20*time.Millisecond, time.Millisecond
+	})
+	l.exec(insertShopA)
+	l.read()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = l.loader.Run(ctx) }()
+	defer func() {
+		cancel()
+		<-done
+	}()
+	written := func() (at time.Time) {
+		if info, err := os.Stat(file); err == nil {
+			at = info.ModTime()
+		}
+		return at
+	}
+	eventually(t, 5*time.Second, "the first save", func() bool { return !written().IsZero() })
+	first, polled := written(), l.loader.Status().ConfirmedAt
+	eventually(t, 5*time.Second, "ten polls", func() bool { return l.loader.Status().ConfirmedAt.Sub(polled) > 200*time.Millisecond })
+	if !written().Equal(first) {
+		t.Error("written again although nothing has changed")
+	}
+	l.exec(`UPDATE rate_limit_rule SET capacity = 201`)
+	eventually(t, 5*time.Second, "the change is saved", func() bool { return written().After(first) })
+}

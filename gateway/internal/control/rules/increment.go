@@ -53,9 +53,9 @@ type Moved struct {
 	Base limit.Share
 }
 
-// Empty tells whether there is no news in it.
+// Empty tells whether it holds no news, leaving out regions and the kill switch, which are read whole every time.
 func (i *Increment) Empty() bool {
-	return !i.Whole && len(i.Rules)+len(i.Plans)+len(i.Keys)+len(i.Moved) == 0 && i.Regions == nil && i.Default == nil
+	return !i.Whole && len(i.Rules)+len(i.Plans)+len(i.Keys)+len(i.Moved) == 0 && i.Default == nil
 }
 
 // publish makes the increment the newest snapshot. Its error means that regions were refused; everything else is in force.

@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"testing"
 	"time"
 
@@ -78,6 +79,17 @@ func (l *ledger) read() {
 	if err := l.loader.Start(l.Context()); err != nil {
 		l.Fatal(err)
 	}
+}
+
+// eventually waits for what a loader does in its own time.
+func eventually(tb testing.TB, within time.Duration, what string, ok func() bool) {
+	tb.Helper()
+	testenv.Eventually(tb, within, func() error {
+		if !ok() {
+			return errors.New(what)
+		}
+		return nil
+	})
 }
 
 const insertShopA = `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second) VALUES ('shop-a', 'create-order', 200, 100)`

@@ -145,6 +145,9 @@ func (l *Loader) Run(ctx context.Context) error {
 		case <-l.wake:
 			l.nextRead = l.lastRead.Add(gap)
 			continue
+		case err := <-l.saver.written:
+			l.saver.finish(ctx, err)
+			continue
 		case <-timer.C:
 		}
 		now := time.Now()
@@ -153,7 +156,7 @@ func (l *Loader) Run(ctx context.Context) error {
 		}
 		l.expire(now)
 		if due, ok := l.saver.due(); ok && !now.Before(due) {
-			l.saver.save(ctx, l.o.Holder.Load(), l.confirmedAt())
+			l.saver.begin(now, l.o.Holder.Load(), l.confirmedAt())
 		}
 	}
 }

@@ -39,8 +39,13 @@ func (l *Loader) read(ctx context.Context) {
 func (l *Loader) take(ctx context.Context, inc *Increment, now time.Time) error {
 	l.faults.report(ctx, inc.Faults)
 	l.metrics.faulty(ctx, inc.Faults)
+	if inc.Behind {
+		return nil
+	}
 	current := l.o.Holder.Load()
-	if inc.Behind || (inc.Empty() && inc.Reached == current.Revision() && inc.Shadow == current.Shadow() && slices.Equal(inc.Regions, current.Regions())) {
+	news := !inc.Empty() || inc.Shadow != current.Shadow() || !slices.Equal(inc.Regions, current.Regions())
+	if !news && inc.Reached == current.Revision() {
+		l.saver.confirmed(now)
 		return nil
 	}
 	if refused := inc.publish(l.o.Holder, l.o.Default, now); refused != nil {
@@ -52,7 +57,9 @@ func (l *Loader) take(ctx context.Context, inc *Increment, now time.Time) error 
 			return refused
 		}
 	}
-	l.saver.changed(now)
+	if news { // else only numbers have passed, of what gateways do not read
+		l.saver.changed(now)
+	}
 	return nil
 }
 

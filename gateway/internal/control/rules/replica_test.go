@@ -55,14 +55,7 @@ func TestFailOverToAReplica(t *testing.T) {
 	capacity := func() int64 { return holder.Load().Lookup("shop-a", "create-order").Rule.Capacity }
 	until := func(what string, ok func() bool) {
 		t.Helper()
-		deadline := time.After(10 * time.Second)
-		for !ok() {
-			select {
-			case <-deadline:
-				t.Fatalf("not within 10 s: %s; status %+v", what, loader.Status())
-			case <-time.After(10 * time.Millisecond):
-			}
-		}
+		eventually(t, 10*time.Second, what, ok)
 	}
 
 	// A replica cannot LISTEN: the news comes over NATS, and may be ahead of the replica.

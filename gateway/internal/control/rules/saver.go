@@ -10,14 +10,20 @@ import (
 	"partidor.dev/partidor/gateway/internal/snapshot"
 )
 
-// saver keeps the last good snapshot on disk. A failed write leaves the file before it untouched.
+// refreshSaved is how old the file may become while nothing changes: its age tells how long ago the rules were confirmed.
+const refreshSaved = time.Hour
+
+// saver keeps the last good snapshot on disk. Writing takes seconds for half a million rules, so it has a goroutine of its
+// own; all else belongs to the goroutine of the loader. A failed write leaves the file before it untouched.
 type saver struct {
 	path   string // empty: nothing is ever saved
 	every  time.Duration
 	logger *slog.Logger
 
 	dirtySince time.Time // zero: nothing to save
-	savedAt    time.Time
+	begunAt    time.Time // of the last attempt
+	writing    bool
+	written    chan error
 	failed     bool
 }
 
@@ -28,7 +34,7 @@ type saved struct {
 }
 
 func newSaver(path string, every time.Duration, logger *slog.Logger) *saver {
-	return &saver{path: path, every: every, logger: logger}
+	return &saver{path: path, every: every, logger: logger, written: make(chan error, 1)}
 }
 
 // changed notes that there is something to save.
@@ -38,12 +44,19 @@ func (s *saver) changed(now time.Time) {
 	}
 }
 
-// due is when to save next; ok is false while there is nothing to save.
+// confirmed notes that nothing is newer than what is in force.
+func (s *saver) confirmed(now time.Time) {
+	if now.Sub(s.begunAt) > refreshSaved {
+		s.changed(now)
+	}
+}
+
+// due is when to begin to save; ok is false while there is nothing to save or a file is being written.
 func (s *saver) due() (at time.Time, ok bool) {
-	if s.dirtySince.IsZero() {
+	if s.dirtySince.IsZero() || s.writing {
 		return time.Time{}, false
 	}
-	if next := s.savedAt.Add(s.every); next.After(s.dirtySince) {
+	if next := s.begunAt.Add(s.every); next.After(s.dirtySince) {
 		return next, true
 	}
 	return s.dirtySince, true
@@ -65,24 +78,40 @@ func (s *saver) load(region string) (*saved, error) {
 	return decode(f, region)
 }
 
-// save writes snap if anything has changed. A disk that is full or read-only is logged when it begins and when it ends.
-func (s *saver) save(ctx context.Context, snap *snapshot.Snapshot, confirmed time.Time) {
-	if s.dirtySince.IsZero() {
-		return
-	}
-	s.savedAt = time.Now() // also of a failed attempt: the next one waits as long
-	err := replace(s.path, func(f *os.File) error { return encode(f, snap, confirmed) })
-	if err != nil {
+// begin writes snap in the background; its end arrives on written and is to be given to finish.
+func (s *saver) begin(now time.Time, snap *snapshot.Snapshot, confirmed time.Time) {
+	s.begunAt, s.dirtySince, s.writing = now, time.Time{}, true
+	go func() {
+		s.written <- replace(s.path, func(f *os.File) error { return encode(f, snap, confirmed) })
+	}()
+}
+
+// finish takes the end of a write in. A disk that is full or read-only is logged when it begins and when it ends, and tried
+// again after the usual time.
+func (s *saver) finish(ctx context.Context, err error) {
+	s.writing = false
+	switch {
+	case err != nil:
+		s.changed(s.begunAt)
 		if !s.failed {
 			s.logger.ErrorContext(ctx, "snapshot cannot be saved, requests are not affected", "file", s.path, "error", err)
 		}
-		s.failed = true
-		return
-	}
-	if s.failed {
+	case s.failed:
 		s.logger.InfoContext(ctx, "snapshot is saved again", "file", s.path)
 	}
-	s.failed, s.dirtySince = false, time.Time{}
+	s.failed = err != nil
+}
+
+// save writes what is unsaved and waits for it.
+func (s *saver) save(ctx context.Context, snap *snapshot.Snapshot, confirmed time.Time) {
+	if s.writing {
+		s.finish(ctx, <-s.written)
+	}
+	if s.dirtySince.IsZero() {
+		return
+	}
+	s.begin(time.Now(), snap, confirmed)
+	s.finish(ctx, <-s.written)
 }
 
 // replace puts a new file in the place of path in one step: a reader and a crash find the old or the new one, whole.

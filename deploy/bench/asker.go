@@ -38,7 +38,7 @@ func ask(ctx context.Context, f front, callers int, d time.Duration) (*hdrhistog
 
 func caller(ctx context.Context, f front, stop time.Time) (*hdrhistogram.Histogram, error) {
 	waits := hdrhistogram.New(1000, int64(time.Minute), 3)
-	conn, err := net.Dial("tcp", f.addr)
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", f.addr)
 	if err != nil {
 		return waits, fmt.Errorf("connect: %w", err)
 	}

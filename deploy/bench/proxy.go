@@ -91,7 +91,7 @@ func startFronts(ctx context.Context, redisAddr string) (fronts []front, end fun
 		}
 	}
 	serve := func(h http.Handler) (string, error) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return "", fmt.Errorf("listen: %w", err)
 		}
@@ -159,7 +159,7 @@ func startGateway(ctx context.Context, upstream, redisAddr string) (addr string,
 	}
 	var listeners [2]net.Listener
 	for i := range listeners {
-		if listeners[i], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		if listeners[i], err = new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
 			return "", nil, fmt.Errorf("listen: %w", err)
 		}
 	}

@@ -14,9 +14,10 @@ func atLeast[T int | int64 | float64](f *faults, field string, v, low T) {
 
 // between refuses numbers outside low..high.
 func between[T int | int64 | float64](f *faults, field string, v, low, high T) {
-	if !(v >= low && v <= high) {
-		f.Add(field, "%v, must be from %v to %v", v, low, high)
+	if v >= low && v <= high {
+		return // Written so that NaN is refused.
 	}
+	f.Add(field, "%v, must be from %v to %v", v, low, high)
 }
 
 // oneOf refuses words that are not on the list.

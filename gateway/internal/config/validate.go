@@ -109,11 +109,8 @@ func regionName(f *faults, field, v string) {
 		f.Add(field, "must not be empty")
 		return
 	}
-	for _, r := range v {
-		if !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_') {
-			f.Add(field, "%q, must hold only a-z, 0-9, - and _", v)
-			return
-		}
+	if strings.ContainsFunc(v, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r) }) {
+		f.Add(field, "%q, must hold only a-z, 0-9, - and _", v)
 	}
 	if len(v) > limit.MaxNameBytes {
 		f.Add(field, "%d bytes, at most %d", len(v), limit.MaxNameBytes)

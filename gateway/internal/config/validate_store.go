@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"net/url"
 	"time"
 
@@ -96,7 +97,7 @@ func (b *Fallback) validate(f *faults) {
 	between(f, "fallback.instances", b.Instances, 1, 100_000)
 	between(f, "fallback.max_buckets", b.MaxBuckets, 1024, 10_000_000)
 	r := b.Breaker
-	if !(r.FailureRate > 0 && r.FailureRate <= 1) {
+	if r.FailureRate <= 0 || r.FailureRate > 1 || math.IsNaN(r.FailureRate) {
 		f.Add("fallback.breaker.failure_rate", "%v, must be above 0, at most 1", r.FailureRate)
 	}
 	between(f, "fallback.breaker.min_calls", r.MinCalls, 1, 100_000)

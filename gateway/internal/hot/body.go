@@ -1,6 +1,7 @@
 package hot
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -48,7 +49,7 @@ func (b *promptBody) Read(p []byte) (int, error) {
 	// Writers that know no deadlines have no clients that are slow.
 	_ = b.control.SetReadDeadline(time.Now().Add(b.silence))
 	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		b.ended.Store(true)
 		b.release()
 	}

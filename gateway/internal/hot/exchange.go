@@ -154,10 +154,10 @@ func (x *exchange) refuseRoute(err error) {
 func (x *exchange) identify() bool {
 	var err error
 	x.tenant, err = x.generation.identifier.Tenant(x.in, x.began, x.handler.opts.Tenants())
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		return true
-	case identify.ErrMissing:
+	case errors.Is(err, identify.ErrMissing):
 		if x.route.Anonymous {
 			if !x.hasClient {
 				x.refuse(respond.AddressUnknown, 0)
@@ -166,10 +166,10 @@ func (x *exchange) identify() bool {
 		}
 		x.countFailure()
 		x.refuse(respond.CredentialMissing, 0)
-	case identify.ErrUnknown:
+	case errors.Is(err, identify.ErrUnknown):
 		x.countFailure()
 		x.refuse(respond.CredentialUnknown, 0)
-	case identify.ErrAmbiguous:
+	case errors.Is(err, identify.ErrAmbiguous):
 		x.countFailure()
 		x.refuse(respond.CredentialAmbiguous, 0)
 	default:
@@ -208,6 +208,10 @@ func (x *exchange) admit(ctx context.Context) bool {
 
 // Response completes the upstream's headers.
 func (x *exchange) Response(h http.Header, _ int) {
+	if _, told := h["Content-Type"]; !told {
+		// What the upstream left open is not for net/http to guess from the body.
+		x.recorder.Header()["Content-Type"] = nil
+	}
 	var d *limit.Decision
 	if x.decided {
 		d = &x.decision

@@ -120,3 +120,18 @@ func TestKeepAlive(t *testing.T) {
 		bodyOf(t, resp)
 	}
 }
+
+// The answer's headers are the upstream's: none is made up, and repeated ones stay apart.
+func TestAnswerPassesAsItIs(t *testing.T) {
+	f := newFixture(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Content-Type"] = nil
+		w.Header()["Set-Cookie"] = []string{"a=1", "b=2"}
+		w.Header().Set("Content-Encoding", "gzip")
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = io.WriteString(w, "<html>not gzip at all")
+	}, nil)
+	resp := f.do(t, "GET", "/v1/items", http.Header{"X-Api-Key": {"k-t1"}, "Accept-Encoding": {"br"}})
+	if _, told := resp.Header["Content-Type"]; told || len(resp.Header["Set-Cookie"]) != 2 || resp.StatusCode != 418 || bodyOf(t, resp) != "<html>not gzip at all" {
+		t.Errorf("%d %v", resp.StatusCode, resp.Header)
+	}
+}

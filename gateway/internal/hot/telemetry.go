@@ -112,8 +112,8 @@ func (x *exchange) describe(status int) {
 		attrs = append(attrs, attribute.String("client.address", x.client.String()))
 	}
 	if x.route != nil {
-		attrs = append(attrs, attribute.String("http.route", x.route.Route.Path), attribute.String("partidor.route", x.route.ID))
-		x.span.SetName(methodName(r.Method) + " " + x.route.Route.Path)
+		attrs = append(attrs, attribute.String("http.route", x.route.Path), attribute.String("partidor.route", x.route.ID))
+		x.span.SetName(methodName(r.Method) + " " + x.route.Path)
 	}
 	if x.tenant != "" {
 		attrs = append(attrs, attribute.String("partidor.tenant", x.tenant))

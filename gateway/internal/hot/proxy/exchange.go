@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -81,7 +82,7 @@ type countedBody struct {
 func (b *countedBody) Read(p []byte) (int, error) {
 	b.started.Store(true)
 	n, err := b.Reader.Read(p)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		b.failed.Store(&err)
 	}
 	return n, err

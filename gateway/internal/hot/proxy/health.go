@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -72,5 +73,5 @@ func (u *Upstream) probe(ctx context.Context, t *target) bool {
 	// A short body is read so that the connection can be used again.
 	_, err = io.CopyN(io.Discard, resp.Body, 64<<10)
 	resp.Body.Close()
-	return (err == nil || err == io.EOF) && resp.StatusCode >= 200 && resp.StatusCode < 400
+	return (err == nil || errors.Is(err, io.EOF)) && resp.StatusCode >= 200 && resp.StatusCode < 400
 }

@@ -49,11 +49,11 @@ func (c *compiler) add(r *Route) {
 		c.table.fallback = r
 		return
 	}
-	if !strings.HasPrefix(r.Route.Path, "/") {
-		c.refuse(r, "path", "%q, must begin with /", r.Route.Path)
+	if !strings.HasPrefix(r.Path, "/") {
+		c.refuse(r, "path", "%q, must begin with /", r.Path)
 		return
 	}
-	segments, odd, err := parsePattern(r.Route.Path)
+	segments, odd, err := parsePattern(r.Path)
 	if err != nil {
 		c.refuse(r, "path", "%s", err)
 		return

@@ -32,8 +32,7 @@ b.held = b.held - math.max(ack[3] - r.ack[3], 0)
 r.amount = math.max(ack[4] - r.ack[4], 0)
 for i, x in ipairs(ack) do r.ack[i] = math.max(r.ack[i], x) end
 r.heard = 1
-b.tokens = b.tokens + r.amount
-reslice(b, r.env)
-clamp(b)
+if b.rule.algorithm == 0 then b.tokens = b.tokens + r.amount end
+fit(b, r.env)
 keep(r)
 return report(r)

@@ -30,9 +30,9 @@ if share < 0 or share > WHOLE then
 end
 for region, text in pairs(pairs_) do redis.call('HSET', KEYS[1], 'peer:' .. region, text) end
 redis.call('HDEL', KEYS[1], 'phase')
-redis.call('HSET', KEYS[1], 'share', integer(share))
-b.share, r.phase, r.verdict, r.answered = share, 'active', 'applied', 0
-reslice(b, r.env)
-clamp(b)
+if b.rule.algorithm == 0 then b.share = share else credit(r, share - b.share) end
+redis.call('HSET', KEYS[1], 'share', integer(b.share), 'waiting', integer(r.waiting), 'due', integer(r.due))
+r.phase, r.verdict, r.answered = 'active', 'applied', 0
+fit(b, r.env)
 save(b, r.env)
 return report(r)

@@ -25,18 +25,20 @@ for i, x in ipairs(row) do
   end
   fresh[i] = math.max(x - r.inn[i], 0)
 end
-if b.share + fresh[1] > WHOLE then
+if b.share + r.waiting + fresh[1] > WHOLE then
   r.verdict = 'absurd'
   return report(r)
 end
 if r.opened and fresh[1] + fresh[2] + fresh[3] == 0 then return report(r) end -- heard before
-b.share = b.share + fresh[1]
-b.tokens = b.tokens + fresh[2] / MILLI
-reslice(b, r.env)
-clamp(b)
-local room = math.max(0, math.floor(math.min(b.eff - b.tokens, MAX)))
-r.amount = math.min(fresh[3], room)
-b.tokens = b.tokens + r.amount
+credit(r, fresh[1])
+if b.rule.algorithm == 0 then
+  b.tokens = b.tokens + fresh[2] / MILLI
+  fit(b, r.env)
+  r.amount = math.min(fresh[3], math.max(0, math.floor(math.min(b.eff - b.tokens, MAX))))
+  b.tokens = b.tokens + r.amount
+else
+  fit(b, r.env)
+end
 for i, x in ipairs(fresh) do r.inn[i] = r.inn[i] + x end
 r.inn[4] = r.inn[4] + fresh[3] - r.amount
 keep(r)

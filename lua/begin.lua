@@ -12,15 +12,17 @@ if (known and number <= tonumber(known)) or number < tonumber(redis.call('HGET',
   r.verdict = 'outdated'
   return report(r)
 end
-if ARGV[8] == '1' then b.tokens, b.ts = 0, r.env.now end
 redis.call('DEL', KEYS[1])
 b.floor = math.min(b.floor, r.base)
 b.lost, b.moved, b.share, b.held = false, true, b.floor, 0
 r.verdict, r.phase, r.number, r.known, r.epoch, r.heard, r.answered = 'applied', 'relearning', number, 0, 1, 0, 0
 r.out, r.inn, r.ack = words('', 3), words('', 4), words('', 4)
-b.adopted = true
-reslice(b, r.env)
-clamp(b)
+r.waiting, b.adopted = 0, true
+fit(b, r.env)
+if ARGV[8] == '1' then -- a window begins as used up
+  b.tokens, b.ts = 0, r.env.now
+  if b.rule.algorithm ~= 0 then begin_window(b, r.env) end
+end
 redis.call('HSET', KEYS[1], 'share', integer(b.share), 'base', integer(r.base), 'floor', integer(b.floor), 'held', '0',
   'incarnation', integer(number), 'phase', 'relearning')
 save(b, r.env)

@@ -3,7 +3,7 @@
 -- ARGV[7]  at most so much, ppm      ARGV[8]  never leave less than this, ppm
 --
 -- What is given leaves the floor, and the loans still out leave the floor's capacity. Tokens above the smaller capacity are
--- clipped and ride along. amount is what was debited, possibly 0; then nothing is written.
+-- clipped and ride along; windows have no tokens that could. amount is what was debited, possibly 0; then nothing is written.
 
 local r = rights()
 if r.verdict ~= 'applied' then return report(r) end
@@ -15,10 +15,10 @@ b.share = b.share - amount
 r.out[1] = r.out[1] + amount
 reslice(b, r.env)
 local clipped = b.tokens - b.eff
-if clipped > 0 then
+if clipped > 0 and b.rule.algorithm == 0 then
   r.out[2] = r.out[2] + math.min(math.floor(clipped * MILLI), MAX - r.out[2])
-  clamp(b)
 end
+fit(b, r.env)
 r.amount = amount
 keep(r)
 return report(r)

@@ -6,7 +6,7 @@
 -- free of holds. amount is what was lent, possibly 0; then nothing is written.
 
 local r = rights()
-if r.verdict ~= 'applied' then return report(r) end
+if r.verdict ~= 'applied' or r.b.rule.algorithm ~= 0 then return report(r) end -- windows do not lend
 local b = r.b
 local function whole(x)
   if x <= 0 then return 0 end

@@ -10,6 +10,7 @@
 --   base          ppm recorded at the first move, never edited
 --   incarnation   the number under which these rights were established
 --   phase         "fenced" or "relearning"; missing while active
+--   waiting, due  of window algorithms: ppm received and not yet in force, and since when (µs) they will be
 --   peer:<r>      "incarnation epoch opened answered" of region r as known here
 --   out:<r>       "share ride loan" given to r       in:<r>, ack:<r>   "share ride loan refused" applied of r's, by r
 -- Shares are ppm, rides thousandths of a token, loans whole tokens; all cumulative. held is the sum of out − ack of loans.
@@ -18,7 +19,7 @@
 -- that is not void. Without a record the region has lost its data, or never lived: nothing moves until it has a number.
 --
 -- Reply: verdict, amount, now (µs), tokens, ts (µs), share, base, floor, held, effective capacity, incarnation, peer's
--- incarnation, epoch, opened, out, in, ack, phase, answered. All strings. The Go twin is shared/rights; operations and their order are
+-- incarnation, epoch, opened, out, in, ack, phase, answered, waiting, due. All strings. The Go twin is shared/rights; operations and their order are
 -- the same.
 
 local MAX = 9007199254740991
@@ -40,6 +41,32 @@ local function join(list)
   return table.concat(out, ' ')
 end
 
+-- fit brings the level under the slice after a change of share or hold. It never raises a bucket; a window has the room it has.
+local function fit(b, env)
+  reslice(b, env)
+  if b.rule.algorithm == 0 then clamp(b) else b.tokens = room(b, env) end
+end
+
+-- mature puts share into force that has waited long enough. A token bucket has nothing to wait for.
+local function mature(r)
+  local b = r.b
+  if r.waiting <= 0 or not b.share or r.phase ~= 'active' then return end
+  if b.rule.algorithm ~= 0 and r.env.now < r.due then return end
+  b.share, r.waiting, r.matured = b.share + r.waiting, 0, true
+  fit(b, r.env)
+end
+
+-- credit takes in share: of a window algorithm it comes into force one whole window from now, when nothing that was used under
+-- the giver's share counts any more.
+local function credit(r, share)
+  local b = r.b
+  if b.rule.algorithm == 0 then
+    b.share = b.share + share
+  elseif share > 0 then
+    r.waiting, r.due = r.waiting + share, r.env.now + b.rule.fill * 1000
+  end
+end
+
 -- rights loads, settles and adopts the bucket, and reads the pair with the peer. r.verdict says what forbids a step.
 local function rights()
   local env = new_env(ARGV[1], ARGV[2], ARGV[3])
@@ -47,7 +74,8 @@ local function rights()
   local b = load(KEYS[1], ask, env)
   adopt(b, ask, env)
   local f = b.wrong and {} or
-    redis.call('HMGET', KEYS[1], 'base', 'incarnation', 'phase', 'peer:' .. peer, 'out:' .. peer, 'in:' .. peer, 'ack:' .. peer)
+    redis.call('HMGET', KEYS[1], 'base', 'incarnation', 'phase', 'peer:' .. peer, 'out:' .. peer, 'in:' .. peer, 'ack:' .. peer,
+      'waiting', 'due')
   local region = redis.call('HMGET', KEYS[2], 'self', 'phase', 'peer:' .. peer)
   local pair = words(f[4], 4)
   local r = {
@@ -55,7 +83,8 @@ local function rights()
     phase = f[3] or region[2] or (region[1] and 'active' or 'relearning'),
     base = tonumber(f[1] or b.rule.base), number = tonumber(f[2] or region[1] or 0),
     known = math.max(pair[1], tonumber(region[3] or 0)), epoch = math.max(pair[2], 1), heard = pair[3], answered = pair[4],
-    out = words(f[5], 3), inn = words(f[6], 4), ack = words(f[7], 4), amount = 0, verdict = 'applied',
+    out = words(f[5], 3), inn = words(f[6], 4), ack = words(f[7], 4),
+    waiting = tonumber(f[8] or 0), due = tonumber(f[9] or 0), amount = 0, verdict = 'applied',
   }
   local own = tonumber(region[1] or 0)
   if b.lost or (b.moved and not f[1]) then
@@ -65,6 +94,7 @@ local function rights()
   elseif r.number < own then -- rights of a former life of this Redis
     r.phase, r.verdict = 'relearning', 'inactive'
   end
+  mature(r)
   if not r.opened and not b.lost then
     b.share, b.floor = b.rule.base, math.min(b.floor, b.rule.base)
     reslice(b, env)
@@ -95,6 +125,9 @@ local function keep(r)
     redis.call('PERSIST', KEYS[1])
     b.moved = true
   end
+  if r.waiting > 0 or r.matured then
+    redis.call('HSET', KEYS[1], 'waiting', integer(r.waiting), 'due', integer(r.due))
+  end
   redis.call('HSET', KEYS[1], 'share', integer(b.share), 'held', integer(b.held), 'peer:' .. r.peer, pair_text(r),
     'out:' .. r.peer, join(r.out), 'in:' .. r.peer, join(r.inn), 'ack:' .. r.peer, join(r.ack))
   save(b, r.env)
@@ -106,6 +139,6 @@ local function report(r)
     r.verdict, integer(r.amount), integer(r.env.now), level_text(b.tokens), integer(b.ts), integer(b.share or 0),
     integer(r.base), integer(b.floor), integer(b.held), level_text(b.eff), integer(r.number), integer(r.known),
     integer(r.epoch), integer(r.heard), join(r.out), join(r.inn), join(r.ack), r.phase,
-    integer(r.answered),
+    integer(r.answered), integer(r.waiting), integer(r.due),
   }
 end

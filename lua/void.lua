@@ -19,7 +19,7 @@ if number > r.known or not r.opened then
     -- The peer takes over what we sent and what we applied, so nothing between us is in flight any more.
     b.held = b.held - (r.out[3] - r.ack[3])
     for i = 1, 3 do r.ack[i] = r.out[i] end
-    reslice(b, r.env)
+    fit(b, r.env)
   else
     r.out, r.inn, r.ack, r.heard, r.answered = words('', 3), words('', 4), words('', 4), 0, 0
   end

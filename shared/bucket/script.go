@@ -1,5 +1,7 @@
 package bucket
 
+import "time"
+
 // What other packages need in order to run scripts of their own over the same buckets.
 
 // Ask is l as lua/prelude.lua's parse_ask reads it.
@@ -7,6 +9,10 @@ func (l *Limit) Ask() string { return string(appendAsk(nil, l)) }
 
 // ParseNumbers reads the `rule` field of a bucket in Redis.
 func ParseNumbers(text string) (Numbers, error) { return parseNumbers(text, ' ') }
+
+// Span is how long what was used counts at most: the window of a window algorithm (of a month, 31 days), otherwise the time
+// to fill.
+func (n *Numbers) Span() time.Duration { return time.Duration(n.fill() * float64(time.Millisecond)) }
 
 // Slots is how many slots a Redis Cluster has, Slot the one that a key belongs to.
 const Slots = clusterSlots

@@ -1,6 +1,10 @@
 package rights
 
-import "time"
+import (
+	"time"
+
+	"partidor.dev/partidor/shared/limit"
+)
 
 // Apply credits what a row brings beyond what was applied before, by maximum, in one step (R4). Growing the share adds no
 // token beyond the ride (R5). Of a loan the region keeps the whole tokens that fit under its effective capacity and counts
@@ -22,11 +26,11 @@ func (s *State) Apply(now time.Time, row Row) (Ack, Verdict) {
 	share := max(row.Sent.Share-p.In.Share, 0)
 	ride := max(row.Sent.Ride-p.In.Ride, 0)
 	loan := max(row.Sent.Loan-p.In.Loan, 0)
-	if absurd(row.Sent) || s.Share+share > wholeShare {
+	if absurd(row.Sent) || s.Share+s.Waiting+share > limit.Whole {
 		return Ack{}, Absurd
 	}
 	s.Settle(now)
-	s.Share += share
+	s.credit(now, share)
 	p.In.Share += share
 	s.Tokens += float64(ride) / Milli
 	p.In.Ride += ride

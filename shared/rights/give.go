@@ -23,7 +23,7 @@ func (s *State) Give(now time.Time, to string, amount, keep limit.Share) limit.S
 	}
 	s.Share -= amount
 	p.Out.Share += amount
-	if clipped := s.Tokens - s.Effective(); clipped > 0 {
+	if clipped := s.Tokens - s.Effective(); clipped > 0 && !s.windowed() {
 		p.Out.Ride += min(int64(math.Floor(clipped*Milli)), MaxCounter-p.Out.Ride)
 		s.clamp()
 	}
@@ -31,11 +31,11 @@ func (s *State) Give(now time.Time, to string, amount, keep limit.Share) limit.S
 }
 
 // Lend debits whole tokens for a peer: at most amount, never what would leave less than keep tokens in the bucket, nor an
-// effective capacity below the floor's (R3). The amount is held until the peer acknowledges it. It returns what was lent,
+// effective capacity below the floor's (R3); window algorithms lend nothing. The amount is held until the peer acknowledges it. It returns what was lent,
 // possibly 0.
 func (s *State) Lend(now time.Time, to string, amount int64, keep float64) int64 {
 	p := s.Pair(to)
-	if s.Phase != Active || p == nil {
+	if s.Phase != Active || p == nil || s.windowed() {
 		return 0
 	}
 	s.Settle(now)

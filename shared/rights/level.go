@@ -27,9 +27,28 @@ func (s *State) capacity(share limit.Share) float64 {
 // clamp cuts tokens above the effective capacity. It never raises.
 func (s *State) clamp() { s.Tokens = min(s.Tokens, s.Effective()) }
 
-// Settle refills up to now under the share, hold and rule in force (R1). A clock that went back gives nothing and is
-// followed.
-func (s *State) Settle(now time.Time) { s.Level = s.Slice().Refill(s.Level, now.UnixMicro()) }
+// Settle refills up to now under the share, hold and rule in force (R1), and puts share into force that has waited long
+// enough. A clock that went back gives nothing and is followed.
+func (s *State) Settle(now time.Time) {
+	s.Level = s.Slice().Refill(s.Level, now.UnixMicro())
+	if s.Waiting > 0 && s.Phase == Active && (!s.windowed() || now.UnixMicro() >= s.Due) {
+		s.Share += s.Waiting
+		s.Waiting = 0
+	}
+}
+
+func (s *State) windowed() bool { return s.Numbers.Algorithm != limit.TokenBucket }
+
+// credit takes in share: at once, of a window algorithm after one whole window.
+func (s *State) credit(now time.Time, share limit.Share) {
+	switch {
+	case !s.windowed():
+		s.Share += share
+	case share > 0:
+		s.Waiting += share
+		s.Due = now.UnixMicro() + s.Numbers.Span().Microseconds()
+	}
+}
 
 // Adopt takes a newer rule: settle under the old one, clamp under the new one, never raise. An older or equal revision
 // changes nothing (R16).

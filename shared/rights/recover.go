@@ -7,8 +7,6 @@ import (
 	"partidor.dev/partidor/shared/limit"
 )
 
-const wholeShare = limit.Whole
-
 // Fence ends the region's lease: the floor is in force, nothing is accepted or sent (R13).
 func (s *State) Fence(now time.Time) {
 	if s.Phase != Active {
@@ -35,7 +33,7 @@ func (s *State) Begin(now time.Time, number int64, lost bool) bool {
 	s.Moved = true
 	s.Incarnation = number
 	s.Phase = Relearning
-	s.Share = s.Floor
+	s.Share, s.Waiting = s.Floor, 0
 	s.Pairs = nil
 	s.clamp()
 	return true
@@ -100,12 +98,16 @@ func (s *State) Activate(now time.Time, peers []string) bool {
 		}
 		share += p.In.Share - p.Out.Share
 	}
-	if share < 0 || share > wholeShare {
+	if share < 0 || share > limit.Whole {
 		return false
 	}
 	s.Settle(now)
 	s.Phase = Active
-	s.Share = share
+	if s.windowed() {
+		s.credit(now, share-s.Share) // what was used before the loss counts for a window still
+	} else {
+		s.Share = share
+	}
 	s.clamp()
 	for i := range s.Pairs {
 		s.Pairs[i].Answered = false

@@ -109,6 +109,10 @@ type State struct {
 	Floor limit.Share
 	// Share in force: the region's own while Active, the floor (or less) otherwise.
 	Share limit.Share
+	// Waiting is share of a window algorithm that has been received and comes into force at Due (µs since 1970): one whole
+	// window after it came, when nothing that was used under the giver's share counts any more.
+	Waiting limit.Share
+	Due     int64
 	// Pairs by region name, one for every other region once the key has moved.
 	Pairs []Pair
 }

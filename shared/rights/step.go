@@ -68,6 +68,9 @@ type Report struct {
 	Effective   float64
 	Incarnation int64
 	Phase       Phase
+	// Waiting share of a window algorithm comes into force at Due, µs since 1970, with the first step after that.
+	Waiting limit.Share
+	Due     int64
 	// Pair with the peer, after the step.
 	Pair Pair
 }
@@ -142,6 +145,7 @@ func (s *State) Do(env Env, step Step) Report {
 	}
 	r.Share, r.Base, r.Floor, r.Held = next.Share, next.Base, next.Floor, next.Held()
 	r.Effective, r.Incarnation = next.Effective(), next.Incarnation
+	r.Waiting, r.Due = next.Waiting, next.Due
 	return r
 }
 
@@ -149,7 +153,7 @@ func (s *State) Do(env Env, step Step) Report {
 func (s *State) changed(next *State, op Op, r *Report) bool {
 	switch op {
 	case OpLook:
-		return false
+		return next.Share != s.Share && s.Moved // what waited has come into force
 	case OpGive, OpLend:
 		return r.Amount > 0
 	case OpLearn:

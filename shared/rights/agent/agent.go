@@ -132,6 +132,9 @@ func (a *Agent) Restore(now time.Time, id limit.Key, s *rights.State) {
 		return
 	}
 	k.level.moved = true
+	if s.Waiting > 0 {
+		k.due = time.UnixMicro(s.Due)
+	}
 	for i := range s.Pairs {
 		q := k.peer(s.Pairs[i].Region)
 		if row, ok := s.Row(a.region, s.Pairs[i].Region); ok && q != nil && s.Pairs[i].Pending() {
@@ -200,7 +203,7 @@ func (a *Agent) Tick(now time.Time) {
 	kept := a.order[:0]
 	for _, k := range a.order {
 		a.resend(now, k)
-		if a.hot(now, k) {
+		if a.hot(now, k) || !k.due.IsZero() && now.After(k.due) {
 			a.look(now, k)
 		}
 		if now.Sub(k.used) > a.policy.IdleAfter && !k.waiting() {
@@ -229,8 +232,11 @@ func (a *Agent) hot(now time.Time, k *key) bool {
 	return !k.level.known || k.tokens(now) < 0.8*k.level.effective || now.Sub(k.lookedAt) > time.Second
 }
 
-// waiting tells whether a row of the key is still unacknowledged.
+// waiting tells whether a row of the key is still unacknowledged, or share of it is not in force yet.
 func (k *key) waiting() bool {
+	if !k.due.IsZero() {
+		return true
+	}
 	for i := range k.peers {
 		if k.peers[i].pending {
 			return true

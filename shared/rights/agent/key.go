@@ -21,9 +21,11 @@ type key struct {
 	// looking: a look is under way since lookedAt.
 	looking  bool
 	lookedAt time.Time
-	peers    []peer
-	asking   asking
-	budget   budget
+	// due is when share that waits comes into force, by the store's clock; zero for none.
+	due    time.Time
+	peers  []peer
+	asking asking
+	budget budget
 	// term and cycle of the advice followed last, and what it said.
 	term, cycle int64
 	advised     []Advice
@@ -80,6 +82,13 @@ func (k *key) peer(region string) *peer {
 // learn takes in a report about the key.
 func (k *key) learn(now time.Time, r *rights.Report) {
 	whole, wholeRate := float64(k.numbers.Capacity), float64(k.numbers.Refill)/float64(k.numbers.Period)
+	if k.numbers.Algorithm != limit.TokenBucket {
+		wholeRate = whole / k.numbers.Span().Seconds()
+	}
+	k.due = time.Time{}
+	if r.Waiting > 0 {
+		k.due = time.UnixMicro(r.Due)
+	}
 	part := float64(r.Share) / float64(limit.Whole)
 	k.level = level{
 		known: true, at: now, tokens: r.Tokens, effective: r.Effective, share: r.Share, floor: r.Floor, held: r.Held,

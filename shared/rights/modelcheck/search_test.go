@@ -14,6 +14,9 @@ func TestScopesHold(t *testing.T) {
 	for _, c := range scopes {
 		t.Run(c.Name, func(t *testing.T) {
 			begin := time.Now()
+			if raced {
+				c.MaxStates = 5000
+			}
 			r, err := Search(c)
 			if err != nil {
 				t.Fatal(err)

@@ -65,6 +65,9 @@ func parseState(f map[string]string) (rights.State, error) {
 	s.Base = limit.Share(p.integer(get("base")))
 	s.Floor = limit.Share(p.integer(get("floor")))
 	s.Incarnation = p.integer(get("incarnation"))
+	if f["waiting"] != "" {
+		s.Waiting, s.Due = limit.Share(p.integer(get("waiting"))), p.integer(get("due"))
+	}
 	if f["phase"] != "" {
 		var ok bool
 		if s.Phase, ok = rights.ParsePhase(f["phase"]); !ok {

@@ -11,7 +11,7 @@ import (
 )
 
 // reportFields is how many strings lua/rights.lua's report holds.
-const reportFields = 19
+const reportFields = 21
 
 // parseReport reads the reply of a script, in the order that lua/rights.lua states.
 func parseReport(reply []string, peer string) (rights.Report, error) {
@@ -39,6 +39,7 @@ func parseReport(reply []string, peer string) (rights.Report, error) {
 		p.fail(17)
 	}
 	r.Pair.Answered = p.integer(18) == 1
+	r.Waiting, r.Due = limit.Share(p.integer(19)), p.integer(20)
 	return r, p.err
 }
 

@@ -70,7 +70,7 @@ the difference first and ask; --yes answers, --dry-run only shows. Shares are pa
 	root.SetErr(errOut)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(rulesCommand(t), plansCommand(t), keysCommand(t), splitsCommand(t), rebalanceCommand(t), regionsCommand(t),
-		explainCommand(t), shadowCommand(t), statusCommand(t), historyCommand(t), sim.Command())
+		explainCommand(t), shadowCommand(t), statusCommand(t), historyCommand(t), demandCommand(t), sim.Command())
 	return root
 }
 

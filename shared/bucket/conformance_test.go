@@ -190,7 +190,7 @@ func (s *story) touch(k limit.Key) {
 	}
 }
 
-// grant sets rights, as a transfer would.
+// grant sets rights, as a transfer would: time that rounding left unspent is dropped.
 func (s *story) grant() {
 	k := rapid.SampledFrom(storyKeys).Draw(s.rt, "whose rights")
 	s.touch(k)
@@ -201,11 +201,12 @@ func (s *story) grant() {
 	r := Rights{Moved: true, Share: rapid.SampledFrom([]limit.Share{700_000, 1, 0, limit.Whole}).Draw(s.rt, "share")}
 	r.Floor = min(r.Share, rapid.SampledFrom([]limit.Share{0, 35_000}).Draw(s.rt, "floor"))
 	r.Held = rapid.SampledFrom([]int64{0, 0, 3, st.Numbers.Capacity}).Draw(s.rt, "held")
-	s.memory.grant(k, r)
+	s.memory.grant(k, r, s.now)
 	if s.defined {
 		s.exact[k].rights = r
 	}
-	err := s.client.HSet(context.Background(), k.Redis(), "share", int64(r.Share), "held", r.Held, "floor", int64(r.Floor)).Err()
+	err := s.client.HSet(context.Background(), k.Redis(), "share", int64(r.Share), "held", r.Held, "floor", int64(r.Floor),
+		"ts", fmt.Sprintf("%d.%03d", s.now/1000, s.now%1000)).Err()
 	if err != nil {
 		s.rt.Fatal(err)
 	}

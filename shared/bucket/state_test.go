@@ -11,11 +11,11 @@ func (m *Memory) state(k limit.Key) (State, bool) {
 	return b.State, ok
 }
 
-func (m *Memory) grant(k limit.Key, r Rights) {
+func (m *Memory) grant(k limit.Key, r Rights, now int64) {
 	p := m.part(k.Tenant)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.buckets[k]
-	b.Rights = r
+	b.Rights, b.At = r, now
 	p.buckets[k] = b
 }

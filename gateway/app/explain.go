@@ -101,8 +101,10 @@ func (g *gateway) explainLimit(ctx context.Context, s *snapshot.Snapshot, key li
 			}
 		case step.Rule != nil:
 			found = "rule"
-			form := rulesfile.Of(step.Tenant, step.Route, step.Rule)
-			l.Rule = &form
+			if step.Rule == m.Rule {
+				form := rulesfile.Of(step.Tenant, step.Route, step.Rule)
+				l.Rule = &form
+			}
 		case step.Revision != limit.Revision{}:
 			found = "deleted"
 		}

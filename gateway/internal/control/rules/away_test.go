@@ -101,9 +101,8 @@ func TestBadRowAtStartKeepsTheSavedRule(t *testing.T) {
 func TestPostgresConnectionsExhausted(t *testing.T) {
 	l := newLedger(t)
 	l.exec(insertShopA)
-	l.exec(`CREATE ROLE reader LOGIN CONNECTION LIMIT 0; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader`)
 	l.read()
-	url := "postgres://reader@127.0.0.1" + l.pg.URL[len("postgres://app@127.0.0.1"):]
+	url := l.login("LOGIN IN ROLE partidor_gateway CONNECTION LIMIT 0")
 	src := &switching{away: rules.NewLedger(l.pool, "eu", 0), there: rules.NewLedger(pool(t, url), "eu", 0)}
 	holder := snapshot.NewHolder("eu")
 	loader := newLoader(t, rules.Options{Holder: holder, Source: src})
@@ -118,6 +117,24 @@ func TestPostgresConnectionsExhausted(t *testing.T) {
 	}
 	if m := holder.Load().Lookup("shop-a", "create-order"); m.Rule.Capacity != 200 {
 		t.Errorf("capacity %d, want the last good 200", m.Rule.Capacity)
+	}
+}
+
+// The role that the migrations make for gateways may read everything they need, and change nothing.
+func TestGatewayRoleIsEnough(t *testing.T) {
+	l := newLedger(t)
+	l.exec(insertShopA)
+	url := l.login("LOGIN IN ROLE partidor_gateway")
+	holder, reader := snapshot.NewHolder("eu"), pool(t, url)
+	loader := newLoader(t, rules.Options{Holder: holder, Source: rules.NewLedger(reader, "eu", 0)})
+	if err := loader.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if m := holder.Load().Lookup("shop-a", "create-order"); m.Rule.Capacity != 200 {
+		t.Errorf("capacity %d, want 200", m.Rule.Capacity)
+	}
+	if _, err := reader.Exec(t.Context(), `UPDATE rate_limit_rule SET capacity = 1`); err == nil {
+		t.Error("the gateways' role may change rules")
 	}
 }
 

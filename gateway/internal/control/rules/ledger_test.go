@@ -3,6 +3,8 @@ package rules_test
 import (
 	"crypto/sha256"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +73,14 @@ func (l *ledger) exec(sql string, args ...any) {
 	if _, err := l.conn.Exec(l.Context(), sql, args...); err != nil {
 		l.Fatalf("%s: %v", sql, err)
 	}
+}
+
+// login makes a new role of the server, which outlives the database, and returns the database's URL for it.
+func (l *ledger) login(options string) (url string) {
+	l.Helper()
+	role := fmt.Sprintf("role_%d", time.Now().UnixNano())
+	l.exec(`CREATE ROLE ` + role + ` ` + options)
+	return strings.Replace(l.pg.URL, "//app@", "//"+role+"@", 1)
 }
 
 // read is one look at the database.

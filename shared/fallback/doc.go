@@ -10,8 +10,9 @@
 // region's last confirmed slice, starting from the level last seen in Redis so that neither an outage nor a flapping
 // server mints a burst. What it admits is owed: the instance settles it with the first take it makes in Redis again.
 //
-// While cut off, a key's admissions exceed its limit by at most the sum over the cut-off instances of max(1, slice ÷
-// instances) plus their rates; settling takes them back out of the bucket afterwards, down to −capacity.
+// In each outage a key's admissions exceed its limit by at most the sum over the cut-off instances of max(1, slice ÷
+// instances), plus their rates while others still reach Redis; settling takes what was admitted out of the bucket afterwards,
+// down to −capacity. A single instance that has seen everything exceeds nothing (settle_rapid_test.go).
 //
 // Nothing here reads a clock: now is an argument, and only differences of it count.
 package fallback

@@ -3,11 +3,8 @@ package rules
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -61,6 +58,9 @@ func (l *Ledger) read(ctx context.Context, tx pgx.Tx, since limit.Revision) (*In
 	default:
 		// Another epoch: the database may have forgotten what this gateway has seen.
 		r.Whole, r.since = true, limit.Revision{Epoch: -1}
+		if err := r.makeRoom(); err != nil {
+			return nil, err
+		}
 	}
 	read := []func() error{r.rules, r.tenants, r.keys, r.tombstones, func() error { return r.moved(l.region) }}
 	if since == r.Reached {
@@ -74,6 +74,9 @@ func (l *Ledger) read(ctx context.Context, tx pgx.Tx, since limit.Revision) (*In
 	}
 	return r.Increment, nil
 }
+
+// maxRoom bounds what an estimate is believed for.
+const maxRoom = 4 << 20
 
 // reading is one increment in the making.
 type reading struct {
@@ -92,6 +95,16 @@ func (r *reading) each(query string, args, fields []any, row func()) error {
 	}
 	_, err = pgx.ForEachRow(rows, fields, func() error { row(); return nil })
 	return err
+}
+
+// makeRoom prepares for as many rules as there probably are: growing step by step would cost as much as reading.
+func (r *reading) makeRoom() error {
+	var estimate int64
+	if err := r.tx.QueryRow(r.ctx, queryEstimate).Scan(&estimate); err != nil {
+		return err
+	}
+	r.Rules = make([]snapshot.RuleEntry, 0, min(max(estimate, 0)+1024, maxRoom))
+	return nil
 }
 
 func (r *reading) news() []any { return []any{r.since.Epoch, r.since.Number} }
@@ -190,64 +203,4 @@ func (r *reading) moved(region string) error {
 		}
 		r.Moved = append(r.Moved, Moved{Key: key, Base: s})
 	})
-}
-
-// parameters reads the few that concern gateways. One that is not understood has its default, and is reported.
-func (r *reading) parameters(floor limit.Share) error {
-	r.floor = floor
-	var (
-		name  string
-		value []byte
-	)
-	return r.each(queryParameters, nil, []any{&name, &value}, func() {
-		var err error
-		switch name {
-		case "shadow":
-			err = json.Unmarshal(value, &r.Shadow)
-		case "floor":
-			var part float64
-			if err = json.Unmarshal(value, &part); err == nil && !(part >= 0 && part <= 1) {
-				err = fmt.Errorf("%v, must be from 0 to 1", part)
-			}
-			if err == nil {
-				r.floor = limit.Share(part * float64(limit.Whole))
-			}
-		}
-		if err != nil {
-			r.bad(Fault{Table: tableParameter, Name: name, Err: err})
-		}
-	})
-}
-
-func (r *reading) regions(own string) error {
-	var (
-		name, domain string
-		base         int64
-		floor        *int64
-		at           limit.Revision
-	)
-	r.Regions = []snapshot.Region{}
-	err := r.each(queryRegions, nil, []any{&name, &base, &floor, &domain, &at.Epoch, &at.Number}, func() {
-		region := snapshot.Region{Name: name, Base: limit.Share(base), Floor: limit.Share(base) * r.floor / limit.Whole, Domain: domain}
-		if floor != nil {
-			region.Floor = limit.Share(*floor)
-		}
-		r.Regions = append(r.Regions, region)
-		r.RegionsAt = r.RegionsAt.Max(r.at(at))
-	})
-	if err != nil {
-		return err
-	}
-	err = r.each(queryRegionTombstone, nil, []any{&at.Epoch, &at.Number}, func() { r.RegionsAt = r.RegionsAt.Max(r.at(at)) })
-	sortRegions(r.Regions)
-	if len(r.Regions) == 0 {
-		// A deployment that has declared no regions is one region.
-		r.Regions = []snapshot.Region{{Name: own, Base: limit.Whole, Floor: r.floor}}
-	}
-	return err
-}
-
-// sortRegions puts regions in the order in which a snapshot keeps them.
-func sortRegions(regions []snapshot.Region) {
-	slices.SortFunc(regions, func(a, b snapshot.Region) int { return strings.Compare(a.Name, b.Name) })
 }

@@ -6,6 +6,9 @@ package rules
 const (
 	queryRevision = `SELECT epoch, number FROM ledger_revision`
 
+	// queryEstimate is PostgreSQL's own guess at the number of rules, to make room for them at once; −1 before it has one.
+	queryEstimate = `SELECT reltuples::bigint FROM pg_class WHERE oid = 'rate_limit_rule'::regclass`
+
 	queryRules = `
 SELECT tenant_id, route_id, capacity, refill_per_second, refill_period_seconds, algorithm, window_seconds,
        calendar_window, mode, on_error, prefetch, shards, hide_headers, expires_at, revision_epoch, revision_number

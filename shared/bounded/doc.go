@@ -3,6 +3,6 @@
 //
 //	hash(key) ──▶ one of many sets ──▶ 8 places, each an atomic pointer to an entry
 //
-// A new key that finds its set full takes the place of another: of those not used since the last time the set was full,
-// the one that is worth least. A key that is asked for all the time is therefore not pushed out by passers-by.
+// A new key that finds its set full takes the place of another: one that is worth nothing, or has not been used the last few
+// times the set was full. A key that is asked for all the time is therefore not pushed out by passers-by.
 package bounded

@@ -37,7 +37,7 @@ type set[V any] struct {
 
 type entry[V any] struct {
 	key   limit.Key
-	used  atomic.Bool
+	heat  atomic.Uint32 // hottest when used, one less at each choice in its set
 	value V
 }
 
@@ -132,8 +132,8 @@ func (s *set[V]) find(mark uint32, key limit.Key) *entry[V] {
 	return nil
 }
 
-// choose is the place for a new key: an empty one; else that of a value worth nothing, else of one not used since the last
-// choice here, else any; among equals the one worth least.
+// choose is the place for a new key: an empty one; else that of a value worth nothing, else of the one longest unused; among
+// equals the one worth least.
 func (m *Map[V]) choose(s *set[V]) (place int) {
 	lowest, least := 0, 0
 	for i := range s.entries {
@@ -141,12 +141,9 @@ func (m *Map[V]) choose(s *set[V]) (place int) {
 		if e == nil {
 			return i
 		}
-		used, worth := e.used.Swap(false), m.worth(&e.value)
-		rank := 1
-		if worth == 0 {
-			rank = 0
-		} else if used {
-			rank = 2
+		worth, rank := m.worth(&e.value), 0
+		if worth > 0 {
+			rank = 1 + e.cool()
 		}
 		if i == 0 || rank < lowest || (rank == lowest && worth < least) {
 			place, lowest, least = i, rank, worth
@@ -155,9 +152,21 @@ func (m *Map[V]) choose(s *set[V]) (place int) {
 	return place
 }
 
+// hottest is how many choices in its set a used entry outlives before it counts as unused.
+const hottest = 3
+
 // touch marks an entry as used; it writes only where that is news, so that readers of a hot key share its cache line.
 func (e *entry[V]) touch() {
-	if !e.used.Load() {
-		e.used.Store(true)
+	if e.heat.Load() != hottest {
+		e.heat.Store(hottest)
 	}
+}
+
+// cool tells the heat of an entry and takes one off. A touch at the same moment may be lost; the next one is not.
+func (e *entry[V]) cool() int {
+	h := e.heat.Load()
+	if h > 0 {
+		e.heat.Store(h - 1)
+	}
+	return int(h)
 }

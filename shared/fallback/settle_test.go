@@ -113,7 +113,8 @@ func TestAbuserIsNotPushedOut(t *testing.T) {
 			admitted++
 		}
 	}
-	if most := 20 + int(2*now.Sub(epoch).Seconds()) + 1; admitted > most {
+	// Were it pushed out once or twice all the same, it would begin with a token each time.
+	if most := 20 + int(2*now.Sub(epoch).Seconds()) + 2; admitted > most {
 		t.Errorf("admitted %d in %v, want at most %d", admitted, now.Sub(epoch), most)
 	}
 }

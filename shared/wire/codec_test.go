@@ -42,7 +42,9 @@ var samples = map[string]wire.Message{
 	"answer": &wire.Answer{Header: func() wire.Header { h := header(1); h.Part, h.Parts = 1, 2; return h }(), To: "us", ReceiverIncarnation: 1_796_000_000_123,
 		Known: 1_796_000_000_124, Blank: true, Keys: []wire.AnswerKey{{Tenant: "shop-a", Route: "create-order", Incarnation: 1, Epoch: 1, Base: 700_000,
 			Out: [3]int64{500_000, 1500, 3}, In: [4]int64{100_000, 0, 2, 1}, Acked: [4]int64{400_000, 1500, 2, 1}}}},
-	"ask": &wire.Ask{Header: header(0), To: "us", Keys: []wire.AskKey{{Tenant: "shop-a", Route: "create-order", Need: 12.5, Flow: 3, Rate: 40, Fill: 7, Urgent: true, LifeMillis: 750, Spare: 0.5}}},
+	"consume":  &wire.Consume{Header: header(0), To: "us", Tenant: "shop-a", Route: "login", Cost: 2, BudgetMillis: 70},
+	"consumed": &wire.Consumed{Header: header(0), Outcome: wire.ConsumedRefused, Remaining: 1, RetryMicros: 12_000_000, ResetMicros: 60_000_000},
+	"ask":      &wire.Ask{Header: header(0), To: "us", Keys: []wire.AskKey{{Tenant: "shop-a", Route: "create-order", Need: 12.5, Flow: 3, Rate: 40, Fill: 7, Urgent: true, LifeMillis: 750, Spare: 0.5}}},
 }
 
 func fresh(m wire.Message) wire.Message {

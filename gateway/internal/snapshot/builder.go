@@ -154,6 +154,11 @@ func (b *Builder) SetRegions(regions []Region, at limit.Revision) error {
 	b.next.regions = slices.Clone(regions)
 	slices.SortFunc(b.next.regions, func(a, c Region) int { return strings.Compare(a.Name, c.Name) })
 	b.next.base, b.next.floor, b.next.regionsAt = own.Base, own.Floor, at
+	split := limit.Split{}
+	for i := range regions {
+		split[regions[i].Name] = regions[i].Base
+	}
+	b.next.home = split.Home()
 	return nil
 }
 

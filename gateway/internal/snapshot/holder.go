@@ -9,6 +9,7 @@ import (
 type Holder struct {
 	current atomic.Pointer[Snapshot]
 	mu      sync.Mutex
+	homes   bool
 }
 
 // NewHolder holds the empty snapshot of region.
@@ -29,7 +30,7 @@ func (h *Holder) Update(edit func(*Builder) error) error {
 	if err := edit(b); err != nil {
 		return err
 	}
-	h.current.Store(b.Build())
+	h.publish(b.Build())
 	return nil
 }
 
@@ -42,6 +43,21 @@ func (h *Holder) Replace(build func(old *Snapshot) (*Snapshot, error)) error {
 	if err != nil {
 		return err
 	}
-	h.current.Store(next)
+	h.publish(next)
 	return nil
+}
+
+// ConsumeAtHome says, for this snapshot and all later ones, that tiny limits are consumed at their home region from
+// everywhere: Lookup gives their whole base share to that one. All regions of a deployment must say so, or none.
+func (h *Holder) ConsumeAtHome() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.homes = true
+	h.publish(h.current.Load().Edit().Build())
+}
+
+// publish makes next, which nobody else has seen yet, the newest snapshot. The caller holds mu.
+func (h *Holder) publish(next *Snapshot) {
+	next.homes = h.homes
+	h.current.Store(next)
 }

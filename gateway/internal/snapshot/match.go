@@ -25,6 +25,8 @@ type Match struct {
 	Base, Floor limit.Share
 	// Moved tells that the key is known to have moved: rights that are missing then are lost, not absent.
 	Moved bool
+	// Home is the region where a tiny limit is consumed until it is first moved, empty for limits that are divided.
+	Home string
 	// Scope is one of the Scope constants.
 	Scope string
 	// Shadow is a rule in shadow mode that is more specific than Rule: it is counted beside it and decides nothing. Where only
@@ -38,6 +40,26 @@ type Match struct {
 // own before the wildcard; else the default. A rule in shadow mode lets the next one decide. The reserved route
 // limit.TenantRoute is matched by its own name only.
 func (s *Snapshot) Lookup(tenant, route string) Match {
+	m := s.lookup(tenant, route)
+	if s.homes && m.Rule != nil && m.Rule.Tiny(len(s.regions)) {
+		m.gather(s)
+	}
+	return m
+}
+
+// gather gives all of a tiny limit to its home.
+func (m *Match) gather(s *Snapshot) {
+	m.Home, m.Floor = s.home, 0
+	switch {
+	case m.Moved: // the base recorded then
+	case s.home == s.region:
+		m.Base = limit.Whole
+	default:
+		m.Base = 0
+	}
+}
+
+func (s *Snapshot) lookup(tenant, route string) Match {
 	m := Match{Revision: s.regionsAt, Base: s.base, Floor: s.floor}
 	id, any := s.routes.ids[route], anyRoute
 	if route == limit.TenantRoute {

@@ -37,6 +37,9 @@ type Snapshot struct {
 	base, floor limit.Share
 	regions     []Region
 	regionsAt   limit.Revision
+	// homes: tiny limits have a home region; home is where they are before they are first moved.
+	homes       bool
+	home        string
 	defaultRule *limit.Rule
 	routes      *routes
 	scopes      table[scope]

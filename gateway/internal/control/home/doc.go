@@ -1,0 +1,8 @@
+// Package home consumes tiny limits at their home region by NATS request and reply, and serves the requests of other
+// regions for those that are at home here. The rules are those of shared/rights/home.
+//
+// A Home is both sides. As asker it sends one request and waits, within its budget; what comes late is not used. It asks
+// nobody while the home's last refusal says that no token can be there. As home it takes from the region's own store, holds a
+// request for the next token if the reply still comes in time, and says so if its rights have moved on: the asker then tries
+// the other regions in turn and remembers which of them decides.
+package home

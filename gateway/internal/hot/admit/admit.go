@@ -79,7 +79,12 @@ func (a *Admitter) admit(ctx context.Context, now time.Time, req Request) limit.
 	c := a.calls.Get().(*call)
 	c.intact = true
 	d, byRule := c.find(snap, &req)
-	if !byRule {
+	switch {
+	case byRule:
+	case c.tiny && a.opts.Elsewhere != nil:
+		d = a.elsewhere(ctx, now, c)
+		a.count(c, &d)
+	default:
 		d = a.enforce(ctx, now, c)
 		a.count(c, &d)
 	}

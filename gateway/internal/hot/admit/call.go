@@ -16,6 +16,9 @@ type call struct {
 	hot    [mostLimits]*hot
 	// shadows are only counted.
 	shadows []bucket.Limit
+	// homes are the first homes of limits that are tiny, empty for those that are divided; tiny tells that there are any.
+	homes [mostLimits]string
+	tiny  bool
 	// ahead: every limit allows prefetch.
 	ahead bool
 	// failed: Redis was asked and did not decide.
@@ -32,7 +35,7 @@ type call struct {
 // find fills the call with the limits that hold for req, or answers where the rules alone decide: block first, then
 // unlimited (also by cost 0).
 func (c *call) find(snap *snapshot.Snapshot, req *Request) (limit.Decision, bool) {
-	c.limits, c.shadows, c.ahead, c.failed = c.limitRoom[:0], c.shadowRoom[:0], true, false
+	c.limits, c.shadows, c.ahead, c.failed, c.tiny = c.limitRoom[:0], c.shadowRoom[:0], true, false, false
 	route := snap.Lookup(req.Tenant, req.Route)
 	tenant := snap.Lookup(req.Tenant, limit.TenantRoute)
 	if c.add(req.Route, req, &route) {
@@ -75,6 +78,8 @@ func (c *call) add(route string, req *Request, m *snapshot.Match) (blocks bool) 
 	c.ahead = c.ahead && m.Rule.Prefetch && m.Rule.Shards <= 1
 	n := len(c.limits)
 	c.limits = c.limits[:n+1]
+	c.homes[n] = m.Home
+	c.tiny = c.tiny || m.Home != ""
 	lim := &c.limits[n]
 	lim.Key.Tenant, lim.Key.Route = req.Tenant, route
 	lim.Rule, lim.Revision, lim.Base, lim.Floor, lim.Moved = m.Rule, m.Revision, m.Base, m.Floor, m.Moved

@@ -23,6 +23,8 @@ type Options struct {
 	Counter Counter
 	// Deadline of one decision of Store. Default 5 ms. Afterwards the fallback decides.
 	Deadline time.Duration
+	// Elsewhere consumes tiny limits at their home region; nil decides every limit here.
+	Elsewhere Elsewhere
 	// Instances is the number of live instances in this region, this one included, from heartbeats. It is called on the
 	// request path: one atomic load. Default: always 1.
 	Instances func() int

@@ -1,0 +1,99 @@
+package admit
+
+import (
+	"context"
+	"time"
+
+	"partidor.dev/partidor/shared/bucket"
+	"partidor.dev/partidor/shared/limit"
+)
+
+// Elsewhere consumes tiny limits, all rights to which sit in one region, where that is not this one.
+//
+// Take returns within its own budget, some 150 ms. An error means that nobody decided; a token may have been lost, never
+// doubled. All methods are safe for many goroutines.
+type Elsewhere interface {
+	// Away tells whether key is consumed in another region; first is its home before it is ever moved.
+	Away(key limit.Key, first string) bool
+	Take(ctx context.Context, now time.Time, lim *bucket.Limit, first string) (limit.Decision, error)
+	// Left notes that this region turned out not to hold the rights any more.
+	Left(key limit.Key)
+}
+
+// unableFor is when to come back where a home could not be asked.
+const unableFor = time.Second
+
+// elsewhere decides a request with a tiny limit among its limits. Those that are decided here come first, all or none, and are
+// given back if a home refuses afterwards.
+func (a *Admitter) elsewhere(ctx context.Context, now time.Time, c *call) limit.Decision {
+	here := a.calls.Get().(*call)
+	here.intact, here.ahead, here.failed = true, c.ahead, false
+	here.limits, here.shadows = here.limitRoom[:0], here.shadowRoom[:0]
+	away := [mostLimits]bool{}
+	for i := range c.limits {
+		if away[i] = c.homes[i] != "" && a.opts.Elsewhere.Away(c.limits[i].Key, c.homes[i]); !away[i] {
+			here.limits = append(here.limits, c.limits[i])
+		}
+	}
+	d := limit.Decision{Outcome: limit.Allowed}
+	if len(here.limits) > 0 {
+		d = a.enforce(ctx, now, here)
+		a.left(c, &d)
+	}
+	for i := range c.limits {
+		if d.Outcome != limit.Allowed || !away[i] {
+			continue
+		}
+		there := a.take1(ctx, now, &c.limits[i], c.homes[i])
+		if there.Outcome != limit.Allowed {
+			a.giveBack(ctx, here)
+		}
+		if there.Outcome != limit.Allowed || d.Rule == nil || there.Remaining < d.Remaining {
+			d = there
+		}
+	}
+	if here.intact {
+		a.calls.Put(here)
+	}
+	return d
+}
+
+// left tells Elsewhere of a tiny limit that was refused here because its rights have gone.
+func (a *Admitter) left(c *call, d *limit.Decision) {
+	if d.Outcome == limit.Allowed || d.Share != 0 || d.Source != limit.SourceRedis {
+		return
+	}
+	for i := range c.limits {
+		if c.homes[i] != "" && c.limits[i].Key == d.Key {
+			a.opts.Elsewhere.Left(d.Key)
+		}
+	}
+}
+
+// take1 asks a home. Where nobody decides, on_error does: nothing of a tiny limit is held here that could be spent instead.
+func (a *Admitter) take1(ctx context.Context, now time.Time, lim *bucket.Limit, first string) limit.Decision {
+	d, err := a.opts.Elsewhere.Take(ctx, now, lim, first)
+	if err == nil {
+		return d
+	}
+	spanFailed(ctx, err)
+	d = limit.Decision{
+		Source: limit.SourceHome, Key: lim.Key, Rule: lim.Rule, Revision: lim.Revision, Degraded: true,
+		Outcome: limit.Unable, RetryAfter: unableFor,
+	}
+	if lim.Rule.OnError == limit.OnErrorAllow {
+		d.Outcome, d.RetryAfter = limit.Allowed, 0
+	}
+	return d
+}
+
+// giveBack returns what a call has taken here. It is sent once.
+func (a *Admitter) giveBack(ctx context.Context, here *call) {
+	for _, lim := range here.limits {
+		if lim.Cost == 0 {
+			continue
+		}
+		lim.Owed, lim.Cost, lim.Ahead = -lim.Cost, 0, 0
+		a.adjust(context.WithoutCancel(ctx), lim)
+	}
+}

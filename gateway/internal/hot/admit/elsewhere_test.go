@@ -1,0 +1,137 @@
+package admit
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"partidor.dev/partidor/gateway/internal/snapshot"
+	"partidor.dev/partidor/shared/bucket"
+	"partidor.dev/partidor/shared/limit"
+)
+
+// fakeElsewhere decides every key that is not at home in eu from a bucket of its own.
+type fakeElsewhere struct {
+	store bucket.Store
+	fail  error
+	asked []bucket.Limit
+	left  []limit.Key
+}
+
+func (e *fakeElsewhere) Away(_ limit.Key, first string) bool { return first != "eu" }
+func (e *fakeElsewhere) Left(k limit.Key)                    { e.left = append(e.left, k) }
+
+func (e *fakeElsewhere) Take(ctx context.Context, _ time.Time, lim *bucket.Limit, _ string) (limit.Decision, error) {
+	e.asked = append(e.asked, *lim)
+	if e.fail != nil {
+		return limit.Decision{}, e.fail
+	}
+	at := *lim
+	at.Base = limit.Whole
+	d, err := e.store.Take(ctx, []bucket.Limit{at})
+	d.Source = limit.SourceHome
+	return d, err
+}
+
+// twoRegions declares eu and us; the first home is us where home says so.
+func twoRegions(t *testing.T, home string) func(*snapshot.Builder) {
+	t.Helper()
+	return func(b *snapshot.Builder) {
+		eu := limit.Share(600_000)
+		if home == "us" {
+			eu = 400_000
+		}
+		err := b.SetRegions([]snapshot.Region{{Name: "eu", Base: eu, Floor: 30_000}, {Name: "us", Base: limit.Whole - eu, Floor: 20_000}}, limit.Revision{Number: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTinyLimitIsConsumedAtItsHome(t *testing.T) {
+	there := &fakeElsewhere{store: bucket.NewMemory(nil)}
+	here := newFakeStore()
+	a := newAdmitter(t, Options{Store: here, Elsewhere: there, Rules: atHome(t, twoRegions(t, "us"),
+		set("t", "tiny", 1, 1), set("t", "wide", 1000, 1000))})
+	at := func(route string) limit.Decision {
+		return a.Admit(t.Context(), time.Now(), Request{Tenant: "t", Route: route, Cost: 1})
+	}
+	if d := at("tiny"); d.Outcome != limit.Allowed || d.Source != limit.SourceHome {
+		t.Errorf("first request: %+v", d)
+	}
+	if d := at("tiny"); d.Outcome != limit.Refused || d.RetryAfter <= 0 || d.Degraded {
+		t.Errorf("second request: %+v", d)
+	}
+	if here.calls != 0 {
+		t.Errorf("the own store was asked %d times", here.calls)
+	}
+	if d := at("wide"); d.Outcome != limit.Allowed || d.Source == limit.SourceHome {
+		t.Errorf("a limit that is divided: %+v", d)
+	}
+	if len(there.asked) != 2 {
+		t.Errorf("the home was asked %d times, want 2", len(there.asked))
+	}
+}
+
+func TestTinyLimitAtHomeHereHoldsEverything(t *testing.T) {
+	there := &fakeElsewhere{}
+	here := newFakeStore()
+	a := newAdmitter(t, Options{Store: here, Elsewhere: there, Rules: atHome(t, twoRegions(t, "eu"), set("t1", "items", 3, 1))})
+	for i := range 3 {
+		if d := admit(t, a); d.Outcome != limit.Allowed {
+			t.Errorf("request %d of a limit of 3: %+v", i, d)
+		}
+	}
+	if lim := here.asked[0]; lim.Base != limit.Whole || lim.Floor != 0 {
+		t.Errorf("decided with base %d and floor %d", lim.Base, lim.Floor)
+	}
+	if len(there.asked) != 0 {
+		t.Error("somebody else was asked")
+	}
+}
+
+// Where the home cannot be asked, on_error decides, and nothing is admitted from a share that this region does not hold.
+func TestHomeThatDoesNotAnswer(t *testing.T) {
+	for policy, want := range map[limit.OnError]limit.Outcome{
+		limit.OnErrorLocal: limit.Unable, limit.OnErrorDeny: limit.Unable, limit.OnErrorAllow: limit.Allowed,
+	} {
+		there := &fakeElsewhere{fail: errors.New("no answer")}
+		a := newAdmitter(t, Options{Store: newFakeStore(), Elsewhere: there, Rules: atHome(t, twoRegions(t, "us"), set("t1", "items", 1, 1, onError(policy)))})
+		d := admit(t, a)
+		if d.Outcome != want || !d.Degraded || (want == limit.Unable) != (d.RetryAfter > 0) {
+			t.Errorf("on_error %s: %+v", policy, d)
+		}
+	}
+}
+
+// With a limit here and one at home elsewhere, a refusal there gives back what was taken here.
+func TestRefusalAtHomeGivesBack(t *testing.T) {
+	there := &fakeElsewhere{store: bucket.NewMemory(nil)}
+	here := newFakeStore()
+	a := newAdmitter(t, Options{Store: here, Elsewhere: there, Rules: atHome(t, twoRegions(t, "us"),
+		set("t1", "items", 1, 1), set("t1", limit.TenantRoute, 1000, 1))})
+	if d := admit(t, a); d.Outcome != limit.Allowed {
+		t.Fatalf("first: %+v", d)
+	}
+	for range 5 {
+		if d := admit(t, a); d.Outcome != limit.Refused || d.Key.Route != "items" {
+			t.Fatalf("then: %+v", d)
+		}
+	}
+	probe, err := here.Take(t.Context(), []bucket.Limit{{
+		Key: limit.Key{Tenant: "t1", Route: limit.TenantRoute}, Base: 400_000, Revision: limit.Revision{Number: 2},
+		Rule: &limit.Rule{Capacity: 1000, Refill: 1, PeriodSeconds: 1},
+	}})
+	if err != nil || probe.Tokens < 399 {
+		t.Errorf("the tenant's bucket here holds %.1f of 400 tokens after one admission (%v)", probe.Tokens, err)
+	}
+}
+
+// atHome is rules under which tiny limits are consumed at home.
+func atHome(t *testing.T, edits ...func(*snapshot.Builder)) *snapshot.Holder {
+	t.Helper()
+	h := rules(t, edits...)
+	h.ConsumeAtHome()
+	return h
+}

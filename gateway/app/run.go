@@ -18,6 +18,7 @@ import (
 	"partidor.dev/partidor/gateway/internal/config"
 	"partidor.dev/partidor/gateway/internal/control/admin"
 	"partidor.dev/partidor/gateway/internal/control/exchange"
+	"partidor.dev/partidor/gateway/internal/control/home"
 	"partidor.dev/partidor/gateway/internal/control/life"
 	"partidor.dev/partidor/gateway/internal/control/rules"
 	"partidor.dev/partidor/gateway/internal/control/usage"
@@ -58,6 +59,7 @@ type gateway struct {
 	loader   *rules.Loader
 	listener *rules.Listener // nil unless the source is a database
 	nats     *nats.Conn      // nil without NATS
+	home     *home.Home      // nil without NATS
 	members  *usage.Members
 	table    *usage.Table
 	heat     *exchange.Heat                    // nil without an exchange
@@ -114,7 +116,7 @@ func startTelemetry(ctx context.Context, c *config.Config, version string) (*tel
 func (g *gateway) build(ctx context.Context) error {
 	g.holder = snapshot.NewHolder(g.config.Region)
 	for _, step := range []func(context.Context) error{
-		g.listen, g.buildStore, g.buildRules, g.serveAdmin, g.connect, g.buildUsage, g.buildExchange, g.buildAdmitter, g.startRules, g.warm, g.buildHandler,
+		g.listen, g.buildStore, g.buildRules, g.serveAdmin, g.connect, g.buildUsage, g.buildExchange, g.buildHome, g.buildAdmitter, g.startRules, g.warm, g.buildHandler,
 	} {
 		if err := step(ctx); err != nil {
 			return err

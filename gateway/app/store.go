@@ -69,6 +69,7 @@ func (g *gateway) buildAdmitter(ctx context.Context) (err error) {
 	g.admitter, err = admit.New(time.Now(), admit.Options{
 		Rules: g.holder, Store: g.store, Counter: &counting{g.table, g.heat},
 		Deadline:  d.Deadline,
+		Elsewhere: g.elsewhere(),
 		Instances: g.members.Live,
 		Strict:    f.Mode == config.FallbackStrict, MaxBuckets: f.MaxBuckets,
 		Breaker: fallback.BreakerOptions{

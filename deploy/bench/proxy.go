@@ -173,7 +173,7 @@ func startGateway(ctx context.Context, upstream, redisAddr string) (addr string,
 	}()
 	stop = func() {
 		cancel()
-		<-done
+		_ = <-done
 		_ = os.RemoveAll(dir)
 	}
 	select {

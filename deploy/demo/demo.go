@@ -24,7 +24,7 @@ func demonstrate(ctx context.Context, o options, out io.Writer) (*summary, error
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(dir) //nolint:errcheck // a leftover of a few bytes
 
 	// The traffic ends before the world does: no request is cut, and the last look at the buckets sees them.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))

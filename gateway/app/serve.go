@@ -59,6 +59,6 @@ func (g *gateway) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	err = g.drain(context.WithoutCancel(ctx), s)
-	<-failed
+	_ = <-failed
 	return err
 }

@@ -142,7 +142,7 @@ func (a *app) build(ctx context.Context) (err error) {
 		Metrics: tel.MetricsHandler(), Access: tokens, Instance: c.Instance, Version: a.options.Version, Started: a.started, Logger: tel.Logger,
 	}
 	if a.listener = a.options.Listener; a.listener == nil {
-		if a.listener, err = net.Listen("tcp", c.Listen); err != nil {
+		if a.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", c.Listen); err != nil {
 			return fmt.Errorf("admin port: %w", err)
 		}
 	}

@@ -160,7 +160,7 @@ func (s *PostgresServer) exec(sql string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx)
+	defer conn.Close(ctx) //nolint:errcheck // the database goes with the test
 	_, err = conn.Exec(ctx, sql)
 	return err
 }

@@ -96,6 +96,9 @@ func (u *Upstream) defaults() {
 
 func (r *Route) defaults() {
 	or(&r.Timeouts.Response, 30*time.Second)
+	if r.Upgrades == nil {
+		r.Upgrades = []string{"websocket"}
+	}
 	or(&r.Retry.Attempts, 1)
 	if r.Retry.Attempts > 1 {
 		or(&r.Retry.Delay, 25*time.Millisecond)
@@ -121,14 +124,14 @@ func (d *Decision) defaults() {
 	or(&d.LossHorizon, 10*time.Minute)
 }
 
-func (f *Fallback) defaults(deadline time.Duration) {
-	or(&f.Mode, FallbackLocal)
-	or(&f.Instances, 1)
-	or(&f.MaxBuckets, 200_000)
-	or(&f.Breaker.FailureRate, 0.5)
-	or(&f.Breaker.MinCalls, 20)
-	or(&f.Breaker.Window, 2*time.Second)
-	or(&f.Breaker.Slow, deadline)
-	or(&f.Breaker.Delay, 250*time.Millisecond)
-	or(&f.Breaker.MaxDelay, 5*time.Second)
+func (b *Fallback) defaults(deadline time.Duration) {
+	or(&b.Mode, FallbackLocal)
+	or(&b.Instances, 1)
+	or(&b.MaxBuckets, 200_000)
+	or(&b.Breaker.FailureRate, 0.5)
+	or(&b.Breaker.MinCalls, 20)
+	or(&b.Breaker.Window, 2*time.Second)
+	or(&b.Breaker.Slow, deadline)
+	or(&b.Breaker.Delay, 250*time.Millisecond)
+	or(&b.Breaker.MaxDelay, 5*time.Second)
 }

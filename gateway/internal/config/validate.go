@@ -89,7 +89,7 @@ func address(f *faults, field, v string) string {
 		f.Add(field, "%q, must be host:port", v)
 		return ""
 	}
-	if _, err := net.LookupPort("tcp", port); err != nil {
+	if _, err := net.LookupPort("tcp", port); err != nil { //nolint:noctx // a number, or a name in a file of this machine
 		f.Add(field, "%q, port must be from 0 to 65535", v)
 	}
 	return host

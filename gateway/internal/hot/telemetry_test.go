@@ -30,7 +30,7 @@ func observed(t *testing.T, f *fixture) (*tracetest.InMemoryExporter, *sdkmetric
 func attributesOf(s tracetest.SpanStub) map[string]string {
 	m := map[string]string{}
 	for _, kv := range s.Attributes {
-		m[string(kv.Key)] = kv.Value.Emit()
+		m[string(kv.Key)] = kv.Value.String()
 	}
 	return m
 }

@@ -21,7 +21,7 @@ func File(ctx context.Context, path string, look func(), logger *slog.Logger) er
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", path, err)
 	}
-	defer w.Close()
+	defer w.Close() //nolint:errcheck // nothing is left to be done about it
 	if err := w.Add(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("watch %s: %w", path, err)
 	}

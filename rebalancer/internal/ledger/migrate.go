@@ -46,7 +46,7 @@ func NewMigrator(url string) (*Migrator, error) {
 	db := stdlib.OpenDB(*config)
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithSessionLocker(locker))
 	if err != nil {
-		db.Close()
+		_ = db.Close()
 		return nil, fmt.Errorf("migrate: %w", err)
 	}
 	return &Migrator{db: db, provider: provider}, nil

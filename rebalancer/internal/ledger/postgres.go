@@ -29,7 +29,7 @@ func Open(ctx context.Context, url string, maxConns int, tracers trace.TracerPro
 	if maxConns > 0 {
 		config.MaxConns = int32(min(maxConns, 1000))
 	}
-	config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTrimSQLInSpanName(), otelpgx.WithTracerProvider(tracers))
+	config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(tracers))
 	config.ConnConfig.ConnectTimeout = 3 * time.Second
 	config.ConnConfig.RuntimeParams["application_name"] = "partidor-rebalancer"
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(stalledWriter.Milliseconds())

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -116,7 +117,7 @@ func (s *Store) RunID(ctx context.Context) (string, error) {
 func runID(ctx context.Context, c redis.Cmdable) (string, error) {
 	info, err := c.Info(ctx, "server").Result()
 	if err != nil {
-		if _, ok := err.(redis.Error); ok {
+		if refused := redis.Error(nil); errors.As(err, &refused) {
 			return "", nil // it does not know the section
 		}
 		return "", fmt.Errorf("run id: %w", err)

@@ -20,7 +20,7 @@ import (
 func attributes(s sdktrace.ReadOnlySpan) map[attribute.Key]string {
 	m := make(map[attribute.Key]string)
 	for _, kv := range s.Attributes() {
-		m[kv.Key] = kv.Value.Emit()
+		m[kv.Key] = kv.Value.String()
 	}
 	return m
 }

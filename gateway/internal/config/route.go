@@ -36,6 +36,10 @@ type Route struct {
 	// MaxConcurrentPerTenant bounds those of one tenant. 0: no bound.
 	MaxConcurrentPerTenant int `yaml:"max_concurrent_per_tenant"`
 
+	// Upgrades lists the protocols that clients may switch to. Default: websocket. Any other, such as h2c, is dropped from
+	// the request: a connection that was switched is a tunnel past every route and limit.
+	Upgrades []string `yaml:"upgrades"`
+
 	Rewrite         Rewrite      `yaml:"rewrite"`
 	RequestHeaders  HeaderEdit   `yaml:"request_headers"`
 	ResponseHeaders HeaderEdit   `yaml:"response_headers"`

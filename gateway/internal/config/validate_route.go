@@ -121,6 +121,12 @@ func (r *Route) validate(f *faults, field string) {
 	atLeast(f, field+".max_body_bytes", r.MaxBodyBytes, 0)
 	atLeast(f, field+".max_concurrent", r.MaxConcurrent, 0)
 	atLeast(f, field+".max_concurrent_per_tenant", r.MaxConcurrentPerTenant, 0)
+	for i, u := range r.Upgrades {
+		headerName(f, index(field+".upgrades", i), u)
+		if strings.EqualFold(u, "h2c") {
+			f.Add(index(field+".upgrades", i), "h2c would let clients past every limit; for HTTP/2 say server.h2c")
+		}
+	}
 	r.validateRewrite(f, field+".rewrite")
 	r.RequestHeaders.validate(f, field+".request_headers")
 	r.ResponseHeaders.validate(f, field+".response_headers")

@@ -64,6 +64,7 @@ func (x *exchange) serve(ctx context.Context) {
 	if x.gone() {
 		return
 	}
+	dropUpgrade(x.in.Header, x.route.Upgrades)
 	x.request = proxy.Request{
 		Path:     match.Path,
 		Tenant:   x.tenant,

@@ -82,14 +82,14 @@ func newGeneration(c *config.Config, old *generation, o Options) (*generation, e
 			return nil, err
 		}
 	}
-	if err := g.serve(o.Logger); err != nil {
+	if err := g.serve(old, o.Logger); err != nil {
 		g.closeExcept(old)
 		return nil, err
 	}
 	return g, nil
 }
 
-func (g *generation) serve(logger *slog.Logger) error {
+func (g *generation) serve(old *generation, logger *slog.Logger) error {
 	settings := proxy.Settings{
 		TenantHeader: g.config.Identity.TenantHeader,
 		Log:          log.New(quiet{logger}, "", 0),
@@ -109,11 +109,23 @@ func (g *generation) serve(logger *slog.Logger) error {
 			Route:   r,
 			cost:    r.CostOrDefault(),
 			proxy:   p,
-			shedder: newShedder(r.MaxConcurrent, r.MaxConcurrentPerTenant),
+			shedder: old.shedderOf(r),
 			metrics: newRouteMetrics(r),
 		}
 	}
 	return nil
+}
+
+// shedderOf goes on counting where the bounds of a route stay the same.
+func (g *generation) shedderOf(r *route.Route) *shedder {
+	if g != nil {
+		for i := range g.routes {
+			if was := &g.routes[i]; was.ID == r.ID && was.MaxConcurrent == r.MaxConcurrent && was.MaxConcurrentPerTenant == r.MaxConcurrentPerTenant {
+				return was.shedder
+			}
+		}
+	}
+	return newShedder(r.MaxConcurrent, r.MaxConcurrentPerTenant)
 }
 
 // closeExcept closes the upstreams that other, if any, does not go on using.

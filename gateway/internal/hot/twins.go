@@ -2,6 +2,7 @@ package hot
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -13,4 +14,18 @@ func dropTwins(h http.Header, keep map[string]bool) {
 			delete(h, name)
 		}
 	}
+}
+
+// dropUpgrade lets a client switch to the allowed protocols only. Without the header the request is an ordinary one. A
+// switch to HTTP/2, say, would hand the client a connection on which nothing is routed or limited any more.
+func dropUpgrade(h http.Header, allowed []string) {
+	wanted := h["Upgrade"]
+	if len(wanted) == 0 {
+		return
+	}
+	if len(wanted) == 1 && slices.ContainsFunc(allowed, func(p string) bool { return strings.EqualFold(p, strings.TrimSpace(wanted[0])) }) {
+		return
+	}
+	delete(h, "Upgrade")
+	delete(h, "Http2-Settings")
 }

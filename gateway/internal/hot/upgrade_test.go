@@ -167,3 +167,15 @@ func TestWaitForUpgrades(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A switch that the route does not allow, such as to HTTP/2, does not happen: the request goes on as an ordinary one.
+func TestOnlyAllowedUpgrades(t *testing.T) {
+	for _, upgrade := range []string{"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__", "Upgrade: websocket, h2c", "Upgrade: websocket\r\nUpgrade: h2c", "Upgrade: tls/1.2"} {
+		f := newFixture(t, upgradeEcho, nil)
+		got := f.raw(t, "GET /v1/ws HTTP/1.1\r\nHost: h\r\nX-Api-Key: k-t1\r\nConnection: Upgrade, HTTP2-Settings, close\r\n"+upgrade+"\r\n\r\n")
+		h := f.echo.last.Load().Header
+		if !strings.HasPrefix(got, "HTTP/1.1 200 ") || !strings.HasSuffix(got, "no upgrade") || h["Upgrade"] != nil || h["Http2-Settings"] != nil {
+			t.Errorf("%q: %.60q, upstream got %v", upgrade, got, h)
+		}
+	}
+}

@@ -262,6 +262,14 @@ func (l *Local) begin(at int64, lim *bucket.Limit, t Terms, fresh, lost *local) 
 	l.clear(lost)
 }
 
+// GiveBack undoes a Take that admitted limits, because somebody else has refused the request.
+func (l *Local) GiveBack(now time.Time, limits []bucket.Limit, t Terms) {
+	at := l.since(now)
+	for i := range limits {
+		l.giveBack(at, &limits[i], t)
+	}
+}
+
 // giveBack undoes takeOne for a limit of a request that another limit refused.
 func (l *Local) giveBack(at int64, lim *bucket.Limit, t Terms) {
 	s := l.lock(at, lim, t)

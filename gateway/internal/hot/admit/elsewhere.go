@@ -44,9 +44,9 @@ func (a *Admitter) elsewhere(ctx context.Context, now time.Time, c *call) limit.
 		if d.Outcome != limit.Allowed || !away[i] {
 			continue
 		}
-		there := a.take1(ctx, now, &c.limits[i], c.homes[i])
+		there := a.there(ctx, now, &c.limits[i], c.homes[i])
 		if there.Outcome != limit.Allowed {
-			a.giveBack(ctx, here)
+			a.giveBack(ctx, now, here, &d)
 		}
 		if there.Outcome != limit.Allowed || d.Rule == nil || there.Remaining < d.Remaining {
 			d = there
@@ -70,10 +70,21 @@ func (a *Admitter) left(c *call, d *limit.Decision) {
 	}
 }
 
-// take1 asks a home. Where nobody decides, on_error does: nothing of a tiny limit is held here that could be spent instead.
-func (a *Admitter) take1(ctx context.Context, now time.Time, lim *bucket.Limit, first string) limit.Decision {
+// there asks a home. If the rights turn out to be here, it decides here; where nobody decides, on_error does: nothing of a
+// tiny limit is held here that could be spent instead.
+func (a *Admitter) there(ctx context.Context, now time.Time, lim *bucket.Limit, first string) limit.Decision {
 	d, err := a.opts.Elsewhere.Take(ctx, now, lim, first)
-	if err == nil {
+	switch {
+	case err == nil:
+		return d
+	case !a.opts.Elsewhere.Away(lim.Key, first):
+		here := a.calls.Get().(*call)
+		here.intact, here.ahead, here.failed = true, false, false
+		here.limits, here.shadows = append(here.limitRoom[:0], *lim), here.shadowRoom[:0]
+		d = a.enforce(ctx, now, here)
+		if here.intact {
+			a.calls.Put(here)
+		}
 		return d
 	}
 	spanFailed(ctx, err)
@@ -87,12 +98,16 @@ func (a *Admitter) take1(ctx context.Context, now time.Time, lim *bucket.Limit, 
 	return d
 }
 
-// giveBack returns what a call has taken here. It is sent once.
-func (a *Admitter) giveBack(ctx context.Context, here *call) {
+// giveBack returns what a call has taken here to where it was taken from. It is sent once.
+func (a *Admitter) giveBack(ctx context.Context, now time.Time, here *call, d *limit.Decision) {
+	if len(here.limits) == 0 || here.limits[0].Cost == 0 {
+		return
+	}
+	if d.Source == limit.SourceFallback {
+		a.local.GiveBack(now, here.limits, a.terms(here))
+		return
+	}
 	for _, lim := range here.limits {
-		if lim.Cost == 0 {
-			continue
-		}
 		lim.Owed, lim.Cost, lim.Ahead = -lim.Cost, 0, 0
 		a.adjust(context.WithoutCancel(ctx), lim)
 	}

@@ -128,6 +128,26 @@ func TestRefusalAtHomeGivesBack(t *testing.T) {
 	}
 }
 
+// What the fallback admitted was never taken from Redis, so it does not go back there.
+func TestRefusalAtHomeGivesBackToTheFallback(t *testing.T) {
+	there := &fakeElsewhere{store: bucket.NewMemory(nil)}
+	here := newFakeStore()
+	here.set(errAway, 0)
+	a := newAdmitter(t, Options{Store: here, Elsewhere: there, Rules: atHome(t, twoRegions(t, "us"),
+		set("t1", "items", 1, 1), set("t1", limit.TenantRoute, 1000, 1))})
+	for range 50 {
+		admit(t, a)
+	}
+	for _, l := range here.asked {
+		if l.Owed < 0 {
+			t.Fatalf("%d tokens were given back to redis", -l.Owed)
+		}
+	}
+	if owed := a.local.Claim(time.Now(), limit.Key{Tenant: "t1", Route: limit.TenantRoute}); owed > 1 {
+		t.Errorf("%d owed after one admission", owed)
+	}
+}
+
 // atHome is rules under which tiny limits are consumed at home.
 func atHome(t *testing.T, edits ...func(*snapshot.Builder)) *snapshot.Holder {
 	t.Helper()

@@ -22,7 +22,7 @@ func names(regions []ledger.Region) []string {
 // Input completes demand with what the ledger holds: rules, last targets and pins. Keys that only the ledger knows are
 // added where they have a pin in force or a share in a draining region: those move without traffic.
 func Input(m *ledger.Mirror, demand []plan.Demand, known []bool, v parameter.Values, now time.Time) plan.Input {
-	in := plan.Input{Now: now, Parameters: v.Plan, Regions: make([]plan.Region, len(m.Regions))}
+	in := plan.Input{Now: now, Parameters: v.Plan, Homes: true, Regions: make([]plan.Region, len(m.Regions))}
 	published := limit.Share(0)
 	draining := false
 	for i, r := range m.Regions {

@@ -109,7 +109,7 @@ func (r *run) settle(k *key) {
 
 func (r *run) plan() {
 	r.planned = r.at
-	in := plan.Input{Now: r.at, Parameters: r.parameters, Regions: r.regions, Keys: make([]plan.Demand, len(r.order))}
+	in := plan.Input{Now: r.at, Parameters: r.parameters, Homes: true, Regions: r.regions, Keys: make([]plan.Demand, len(r.order))}
 	for i, k := range r.order {
 		in.Keys[i] = k.demand
 	}

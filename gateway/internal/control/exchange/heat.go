@@ -55,7 +55,7 @@ func NewHeat(totals Totals, max int) *Heat {
 
 // Note looks at one decision and marks its key if it is near its limit.
 func (h *Heat) Note(d *limit.Decision) {
-	if d.Rule == nil || d.Outcome != limit.Refused && d.Outcome != limit.Allowed {
+	if d.Rule == nil || d.Source == limit.SourceHome || d.Outcome != limit.Refused && d.Outcome != limit.Allowed {
 		return
 	}
 	if d.Outcome == limit.Allowed && d.Tokens >= heatAbove*d.Rule.SliceOf(d.Share).Capacity {

@@ -17,7 +17,7 @@ import (
 	"partidor.dev/partidor/shared/wire"
 )
 
-// ErrMoved: the region that was asked no longer holds the rights. The next request asks another one.
+// ErrMoved: no region that was asked holds the rights; the own one may.
 var ErrMoved = errors.New("the home has moved")
 
 // ErrUnable: the home could not decide.
@@ -67,27 +67,42 @@ func (h *Home) Away(key limit.Key, first string) bool { return h.book.Home(key, 
 // Left notes that the own region turned out not to hold the rights of a key any more.
 func (h *Home) Left(key limit.Key) { h.book.Learn(key, h.after(h.o.Region)) }
 
-// Take decides one limit at its home, within the budget. An error means that there is no decision: the budget is over, the
-// home has moved or cannot decide. A token may have been lost then, never doubled.
+// Take decides one limit at its home, within the budget. A region that no longer holds the rights is passed over for the next
+// one; ErrMoved says that they may be in the own region, which Away tells from then on. Any error means that there is no
+// decision: a token may have been lost then, never doubled.
 func (h *Home) Take(ctx context.Context, now time.Time, lim *bucket.Limit, first string) (limit.Decision, error) {
 	if d, ok := h.refused(now, lim); ok {
 		h.metrics.asked("remembered")
 		return d, nil
 	}
-	to := h.book.Home(lim.Key, first)
-	reply, err := h.request(ctx, to, lim)
-	if err != nil {
-		h.metrics.asked("failed")
-		return limit.Decision{}, err
+	// It outlives the client that asked, but not the budget.
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.o.Budget)
+	defer cancel()
+	for range h.o.Rules.Load().Regions() {
+		to := h.book.Home(lim.Key, first)
+		if to == h.o.Region {
+			return limit.Decision{}, ErrMoved
+		}
+		reply, err := h.request(bounded, to, lim)
+		if err != nil {
+			h.metrics.asked("failed")
+			return limit.Decision{}, err
+		}
+		h.metrics.asked(reply.Outcome)
+		switch reply.Outcome {
+		case wire.ConsumedMoved:
+			h.book.Learn(lim.Key, h.after(to))
+		case wire.ConsumedUnable:
+			return limit.Decision{}, ErrUnable
+		default:
+			return h.decision(now, lim, reply), nil
+		}
 	}
-	h.metrics.asked(reply.Outcome)
-	switch reply.Outcome {
-	case wire.ConsumedMoved:
-		h.book.Learn(lim.Key, h.after(to))
-		return limit.Decision{}, ErrMoved
-	case wire.ConsumedUnable:
-		return limit.Decision{}, ErrUnable
-	}
+	return limit.Decision{}, ErrMoved
+}
+
+// decision is a reply in the words of the request path.
+func (h *Home) decision(now time.Time, lim *bucket.Limit, reply *wire.Consumed) limit.Decision {
 	d := limit.Decision{
 		Source: limit.SourceHome, Key: lim.Key, Rule: lim.Rule, Revision: lim.Revision, Share: limit.Whole,
 		Remaining: reply.Remaining, Tokens: float64(reply.Remaining), ResetAfter: micros(reply.ResetMicros),
@@ -99,10 +114,10 @@ func (h *Home) Take(ctx context.Context, now time.Time, lim *bucket.Limit, first
 	case wire.ConsumedTooLarge:
 		d.Outcome = limit.TooLarge
 	}
-	return d, nil
+	return d
 }
 
-// request sends one Consume and waits for its reply. It outlives the client that asked, but not the budget.
+// request sends one Consume and waits for its reply until ctx ends.
 func (h *Home) request(ctx context.Context, to string, lim *bucket.Limit) (*wire.Consumed, error) {
 	data, err := wire.Encode(&wire.Consume{
 		Header: h.header(), To: to, Tenant: lim.Key.Tenant, Route: lim.Key.Route, Cost: lim.Cost,
@@ -111,9 +126,7 @@ func (h *Home) request(ctx context.Context, to string, lim *bucket.Limit) (*wire
 	if err != nil {
 		return nil, fmt.Errorf("consume at %s: %w", to, err)
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.o.Budget)
-	defer cancel()
-	msg, err := h.o.Conn.RequestMsgWithContext(bounded, &nats.Msg{
+	msg, err := h.o.Conn.RequestMsgWithContext(ctx, &nats.Msg{
 		Subject: wire.SubjectConsume(to), Data: data, Header: telemetry.Inject(ctx, nats.Header{}),
 	})
 	if err != nil {

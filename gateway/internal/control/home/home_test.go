@@ -79,7 +79,7 @@ func (p *place) take(t *testing.T) (limit.Decision, error) {
 	}
 	lim := bucket.Limit{Key: login, Rule: m.Rule, Revision: m.Revision, Base: m.Base, Floor: m.Floor, Cost: 1}
 	if !p.Away(login, m.Home) {
-		return p.store.Take(t.Context(), []bucket.Limit{lim})
+		return p.o.Store.Take(t.Context(), []bucket.Limit{lim})
 	}
 	return p.Take(t.Context(), time.Now(), &lim, m.Home)
 }
@@ -163,13 +163,18 @@ func TestMovedHomeIsFound(t *testing.T) {
 		}
 		d[region].o.Store = fixed{share}
 	}
-	var outcomes []error
-	for range 3 {
-		_, err := d["ap"].take(t)
-		outcomes = append(outcomes, err)
+	if decision, err := d["ap"].take(t); err != nil || decision.Outcome != limit.Allowed {
+		t.Errorf("asked from ap: %+v, %v", decision, err)
 	}
-	if !errors.Is(outcomes[0], ErrMoved) || outcomes[1] != nil || outcomes[2] != nil {
-		t.Errorf("asking a home that has moved: %v", outcomes)
+	before := d["ap"].sequence.Load()
+	if _, err := d["ap"].take(t); err != nil || d["ap"].sequence.Load() != before+1 {
+		t.Errorf("the new home is not remembered: %d questions, %v", d["ap"].sequence.Load()-before, err)
+	}
+	if _, err := d["us"].take(t); !errors.Is(err, ErrMoved) {
+		t.Errorf("asked from the new home itself: %v", err)
+	}
+	if decision, err := d["us"].take(t); err != nil || decision.Share != limit.Whole || decision.Source != limit.SourceRedis {
+		t.Errorf("the new home does not decide itself: %+v, %v", decision, err)
 	}
 }
 

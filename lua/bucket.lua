@@ -1,15 +1,5 @@
 -- The state of one bucket, on top of prelude.lua and windows.lua: load, adopt, consume, save.
 
--- settle brings b to env.now under its present slice.
-local function settle(b, env)
-  if b.rule.algorithm == 0 then
-    local s = b.slice
-    b.tokens, b.ts = refill(b.tokens, b.ts, env.now, s.eff, s.num, s.den)
-  else
-    roll(b, env)
-  end
-end
-
 -- clamp takes away what no longer fits under the slice. It never raises.
 local function clamp(b)
   if b.tokens > b.eff then b.tokens = b.eff end
@@ -51,7 +41,7 @@ end
 -- b.lost: it has moved, and its rights are missing or unreadable. b.broken: something was there that had to be thrown away.
 local function load(key, ask, env)
   local f = redis.pcall('HMGET', key, 'tokens', 'ts', 'rev', 'rule', 'share', 'held', 'floor')
-  local tokens, ts, rev, rule = finite(f[1]), finite(f[2]), f[3], parse_rule(f[4]) or false
+  local tokens, ts, rev, rule = finite(f[1]), finite(f[2]), f[3], rules[f[4]] or parse_rule(f[4]) or false
   local at = env.now
   if ts then at = floor(ts * 1000 + 0.5) end
   if rule and rev ~= ask.rev and not string.find(rev or '', '^%d+%.%d+$') then rule = false end
@@ -74,8 +64,13 @@ local function load(key, ask, env)
   if rule and b.there then
     if at > env.now then b.stepped = true end
     measure(b, env)
-    if rule.algorithm ~= 0 then read_window(b) end
-    settle(b, env)
+    if rule.algorithm == 0 then
+      local s = b.slice
+      b.tokens, b.ts = refill(tokens, at, env.now, s.eff, s.num, s.den)
+    else
+      read_window(b)
+      roll(b, env)
+    end
   end
   return b
 end
@@ -133,21 +128,27 @@ local function level_of(b)
   return b.text
 end
 
+-- ttl_of gives the time to live that a bucket of a rule is set to (ms), and when the present period of that began (µs).
+local function ttl_of(rule, env)
+  if rule.began then return rule.ttl, rule.began end
+  local period = rule.fill
+  if period < 500 then period = 500 end
+  if rule.shards > 1 and period < 1800000 then period = 1800000 end
+  rule.ttl, rule.began = ceil(2 * period), floor(env.now / (period * 1000)) * period * 1000
+  return rule.ttl, rule.began
+end
+
 -- expire keeps the TTL at least one time to fill away, and sets it only when a fill period begins, the rule changes or debt was
 -- booked (which takes up to two times to fill): set to two periods by the first write of a period, it is still more than one
 -- away at the last. Shards, which would begin at nothing again, stay for an hour. Keys with rights have no TTL.
 local function expire(b, env)
   if b.moved then return end
-  local period = b.rule.fill
-  if period < 500 then period = 500 end
-  if b.rule.shards > 1 and period < 1800000 then period = 1800000 end
-  local unit = period * 1000
-  if b.there and not b.adopted and not b.stepped and not b.indebted and
-    floor(b.was / unit) == floor(env.now / unit) then return end
-  if period > FOREVER then
+  local ttl, began = ttl_of(b.rule, env)
+  if b.there and b.was >= began and not b.adopted and not b.stepped and not b.indebted then return end
+  if ttl > FOREVER then
     redis.call('PERSIST', b.key)
   else
-    redis.call('PEXPIRE', b.key, format('%.0f', ceil(2 * period)))
+    redis.call('PEXPIRE', b.key, format('%.0f', ttl))
   end
 end
 

@@ -17,7 +17,7 @@
 -- the refill under the OLD rule, share and hold), adopt (takes a rule that is not older, clamps, never raises), work,
 -- save. The Go twin is shared/bucket; the operations and their order are the same, so both round alike.
 
-local floor, ceil, match, format = math.floor, math.ceil, string.match, string.format
+local floor, ceil, match, format, tonumber = math.floor, math.ceil, string.match, string.format, tonumber
 local WHOLE = 1000000
 -- A token counts as present from this much below 1: sums of refills like 0.1 + 0.1 + … may fall short of it by rounding.
 -- What is taken that way stays in `tokens` as debt, so it is never minted.
@@ -46,7 +46,7 @@ local function parse_rule(text)
   if not c then return nil end
   r = {
     text = text, capacity = tonumber(c), refill = tonumber(n), period = tonumber(p), base = tonumber(base),
-    algorithm = tonumber(kind) or 0, window = tonumber(window) or window, shards = 1, slices = {},
+    algorithm = tonumber(kind) or 0, window = tonumber(window) or window, shards = 1,
   }
   if kind == 's' then
     r.shards = tonumber(window)
@@ -95,6 +95,8 @@ local function parse_ask(text)
     rev = rev, rule = numbers, floor = tonumber(low), moved = moved == '1',
     cost = tonumber(cost), owed = tonumber(owed), ahead = tonumber(ahead),
   }
+  -- plain: a token bucket, something to take and nothing else.
+  a.plain = numbers.algorithm == 0 and a.cost > 0 and a.owed == 0 and a.ahead == 0
   asks[text] = a
   return a
 end
@@ -119,14 +121,11 @@ local function part(rule, share)
 end
 
 -- slice_of is what a share of a rule amounts to while nothing is held: capacity in tokens, rate in num/den tokens per µs, and
--- the words of a reply that say so. Most buckets of a call share one. The slices of a rule are found by share + 0.5: an
--- interpreter that keeps whole-numbered fields in an array (the one in miniredis) would make it as long as the share is large.
+-- the words of a reply that say so. Most buckets of a call share the one that the rule remembers.
 local function slice_of(rule, share)
-  local s = rule.slices[share + 0.5]
-  if s then return s end
-  s = { share = share, eff = part(rule, share), num = rule.refill * share, den = rule.period * 1e12 * rule.shards }
+  local s = { share = share, eff = part(rule, share), num = rule.refill * share, den = rule.period * 1e12 * rule.shards }
   s.text = format(' s%d e%.17g', share, s.eff)
-  rule.slices[share + 0.5] = s
+  rule.slice = s
   return s
 end
 
@@ -138,7 +137,8 @@ local function measure(b, env)
     held = 0
     if b.lost or share > b.floor then share = b.floor end
   end
-  local s = slice_of(rule, share)
+  local s = rule.slice
+  if not s or s.share ~= share then s = slice_of(rule, share) end
   if held > 0 then
     local low = part(rule, b.floor < share and b.floor or share)
     local eff = s.eff - held

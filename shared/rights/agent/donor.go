@@ -68,10 +68,15 @@ func (a *Agent) giveShare(now time.Time, k *key, q *peer) bool {
 	return true
 }
 
-// needed is the share that the region's demand needs now.
+// needed is the share that the region's demand needs now. Chance makes the last seconds look lower than they are, so the last
+// quarter of a minute counts too, unless the demand has clearly gone.
 func (a *Agent) needed(k *key) limit.Share {
 	d := &k.demand
-	return a.shareOf(k, max(d.fast, d.slow)+math.Sqrt(d.fast))
+	expect := max(d.fast, d.slow)
+	if d.usual < 1.25*expect {
+		expect = max(expect, d.usual)
+	}
+	return a.shareOf(k, expect+math.Sqrt(expect))
 }
 
 // reactive is the share whose capacity lasts until help arrives when the demand of the last minutes returns.
@@ -100,6 +105,7 @@ func (a *Agent) lend(now time.Time, k *key, q *peer) {
 	if ask.Urgent {
 		keep *= p.UrgentReserve
 	}
+	keep = max(keep, k.cushion(p))
 	spare := tokens - keep
 	if k.small(p, a.trip) {
 		most := p.SmallLoans * k.level.capacity

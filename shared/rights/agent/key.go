@@ -115,6 +115,17 @@ func (k *key) reserve(p *Policy) float64 {
 	return min(v, p.ReserveCap*k.level.capacity)
 }
 
+// cushion is what even an urgent asker does not get. Loans skim what lies above, so the level below is a random walk that
+// drifts upwards by the margin of the rate over the demand: it reaches zero with probability exp(−2·cushion·margin ÷ demand),
+// here one in twenty.
+func (k *key) cushion(p *Policy) float64 {
+	margin := k.level.rate - k.demand.usual
+	if margin <= 0 {
+		return 0
+	}
+	return min(1.5*k.demand.usual/margin, p.ReserveCap*k.level.capacity)
+}
+
 // spare is what the region could lend now.
 func (k *key) spare(now time.Time, p *Policy) float64 {
 	if !k.level.known || k.level.phase != rights.Active {

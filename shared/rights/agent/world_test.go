@@ -32,6 +32,8 @@ type world struct {
 	// wrongful refusals, and arrivals, in steps in which the ideal bucket refused nothing.
 	wrongful, calm int
 	lowest         float64
+	// offeredTo and refusedAt count per region, if not nil.
+	offeredTo, refusedAt []int
 }
 
 const step = 10 * time.Millisecond
@@ -102,6 +104,9 @@ func (w *world) arrive(rate func(int) float64) {
 		for range poisson(w.rng, rate(i)*step.Seconds()) {
 			arrivals++
 			w.offered[i]++
+			if w.offeredTo != nil {
+				w.offeredTo[i]++
+			}
 			if w.ideal.Tokens >= 1-1e-9 {
 				w.ideal.Tokens--
 				w.could++
@@ -114,6 +119,9 @@ func (w *world) arrive(rate func(int) float64) {
 				w.lowest = min(w.lowest, w.virtual.Tokens)
 			} else {
 				w.refused[i]++
+				if w.refusedAt != nil {
+					w.refusedAt[i]++
+				}
 				w.wrongful++
 			}
 		}

@@ -62,6 +62,9 @@ func (c *compiler) add(r *Route) {
 		c.refuse(r, "path", "unreachable: %s, which allow does not list", strings.TrimPrefix(bad.err().Error(), ErrAmbiguous.Error()+": "))
 		return
 	}
+	if !c.checkRewrite(r, segments) {
+		return
+	}
 	target, mux := c.table.exact, c.exact
 	if r.CaseInsensitive {
 		if c.table.folded == nil {
@@ -86,6 +89,31 @@ func (c *compiler) add(r *Route) {
 			}
 		}
 	}
+}
+
+// checkRewrite refuses rewrites that name wildcards the pattern does not have, or that upstreams would see in a form of
+// their own making.
+func (c *compiler) checkRewrite(r *Route, segments []segment) bool {
+	path := r.Rewrite.Path
+	for _, s := range segments {
+		if s.kind != literal && s.text != "" {
+			path = strings.ReplaceAll(path, "{"+s.text+"}", s.text)
+		}
+	}
+	if strings.ContainsAny(path, "{}") {
+		c.refuse(r, "rewrite.path", "%q names a wildcard that %q does not have", r.Rewrite.Path, r.Path)
+		return false
+	}
+	for field, p := range map[string]string{"path": path, "add_prefix": r.Rewrite.AddPrefix, "strip_prefix": r.Rewrite.StripPrefix} {
+		if p == "" {
+			continue
+		}
+		if normal, odd, err := Normalize(p); err != nil || normal != p || odd != 0 {
+			c.refuse(r, "rewrite."+field, "%q, must be a path in normal form, such as %q", p, normal)
+			return false
+		}
+	}
+	return true
 }
 
 func (c *compiler) hosts(r *Route) (hosts []string, ok bool) {

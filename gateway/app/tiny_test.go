@@ -11,12 +11,12 @@ import (
 	"partidor.dev/partidor/shared/wire"
 )
 
-// Three a minute over two regions: too small to divide, so all of it sits in eu and us consumes there; then, on the
+// Three every twelve seconds over two regions: too small to divide, so all of it sits in eu and us consumes there; then, on the
 // rebalancer's word, in us, and eu consumes there. However it moves, no more than the limit is admitted.
 func TestTinyLimitOverTwoRegions(t *testing.T) {
 	s := newSet(t)
 	s.shop(t, "shop-a")
-	s.exec(t, `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, refill_period_seconds) VALUES ('shop-a', 'create-order', 3, 3, 60)`)
+	s.exec(t, `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, refill_period_seconds) VALUES ('shop-a', 'create-order', 3, 3, 12)`)
 	s.exec(t, `INSERT INTO region (name, base_share) VALUES ('eu', 700000), ('us', 300000)`)
 	servers := map[string]*testenv.Redis{"eu": s.redis, "us": testenv.StartRedis(t)}
 	gateways := map[string]*gateway{}
@@ -40,7 +40,7 @@ func TestTinyLimitOverTwoRegions(t *testing.T) {
 	}
 	for _, region := range []string{"us", "eu", "us"} {
 		r := post(region)
-		if wait, err := strconv.Atoi(r.Header.Get("Retry-After")); r.StatusCode != http.StatusTooManyRequests || err != nil || wait < 1 || wait > 20 {
+		if wait, err := strconv.Atoi(r.Header.Get("Retry-After")); r.StatusCode != http.StatusTooManyRequests || err != nil || wait < 1 || wait > 4 {
 			t.Errorf("over the limit in %s: %d, come back in %q", region, r.StatusCode, r.Header.Get("Retry-After"))
 		}
 	}
@@ -67,12 +67,12 @@ func TestTinyLimitOverTwoRegions(t *testing.T) {
 		}
 		return share("eu") == "0" && share("us") == "1000000"
 	})
-	for region := range gateways { // both find the new home; the next token is due within 20 s of the first
+	for region := range gateways { // both find the new home; a token is due every 4 s
 		eventually(t, 30*time.Second, "a request admitted in "+region, func() bool {
 			return post(region).StatusCode == http.StatusOK
 		})
 	}
-	if most := 3 + int(time.Since(began).Seconds()*3/60) + 1; admitted > most {
+	if most := 3 + int(time.Since(began).Seconds()*3/12) + 1; admitted > most {
 		t.Errorf("%d admitted in %v", admitted, time.Since(began))
 	}
 }

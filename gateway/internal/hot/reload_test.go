@@ -131,3 +131,12 @@ func TestReloadKeepsTheGuard(t *testing.T) {
 		t.Errorf("%d", resp.StatusCode)
 	}
 }
+
+// The files that people begin with hold no contradiction.
+func TestExamplesAreServable(t *testing.T) {
+	for _, name := range []string{"gateway.yaml", "reference.yaml"} {
+		if _, err := config.Load("../config/testdata/"+name, Check); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -15,6 +15,9 @@ type Void struct {
 	Keys []KeyName `json:"keys,omitempty"`
 	// Moved is how many keys the sender knows to have moved, by the ledger or by hearsay.
 	Moved int `json:"moved,omitempty"`
+	// Probe asks for nothing but an Answer with Known, where the receiver knows of a later life of the sender: somebody has
+	// acted in its name while it was away.
+	Probe bool `json:"probe,omitempty"`
 }
 
 // KeyName names a key.

@@ -113,7 +113,7 @@ type Exchange struct {
 	region              *recovery
 	keys                map[int64]*recovery
 	answering           map[string]bool
-	watched             time.Time
+	watched, probed     time.Time
 	watching, beginning bool
 }
 

@@ -15,6 +15,8 @@ const (
 	// are asked again for what they remember.
 	watchEvery   = 500 * time.Millisecond
 	askLifeEvery = 500 * time.Millisecond
+	// probeEvery is how often peers are asked whether they know of a later life of this region.
+	probeEvery = 5 * time.Second
 	// jobTimeout bounds one piece of recovery: many keys in several pipelines.
 	jobTimeout = 30 * time.Second
 )
@@ -176,6 +178,27 @@ func (x *Exchange) live(ctx context.Context, now time.Time) {
 	}
 	for _, r := range x.keys {
 		x.pursue(ctx, now, r)
+	}
+	x.probe(ctx, now)
+}
+
+// probe asks the peers whether somebody has acted in this region's name: after it was declared dead and what it held was minted
+// anew, it must not go on as before.
+func (x *Exchange) probe(ctx context.Context, now time.Time) {
+	if x.self == 0 || x.phase != rights.Active || now.Sub(x.probed) < probeEvery {
+		return
+	}
+	x.probed = now
+	for _, peer := range x.peers {
+		v := wire.Void{Header: x.header(x.self), To: peer, Probe: true}
+		x.publish(ctx, wire.SubjectVoid(peer, x.o.Region), "void", 1, &v)
+	}
+}
+
+// superseded takes in that a peer knows of a later life of this region: what is here is of a former one.
+func (x *Exchange) superseded(ctx context.Context, now time.Time, m *wire.Answer) {
+	if m.To == x.o.Region && x.agent != nil && !x.beginning && x.phase == rights.Active && m.ReceiverIncarnation == x.self && m.Known > x.self {
+		x.begin(ctx, now, m.Known, x.runSeen)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
 	"partidor.dev/partidor/shared/wire"
@@ -18,7 +20,7 @@ func moved(t *testing.T) (eu, us *site) {
 	eu, us = sites[0], sites[1]
 	link(t, eu, us, 0.2, 0.2, 20*time.Millisecond)
 	for _, s := range sites {
-		s.start(t, s.name+"-1", nil)
+		s.stop = s.start(t, s.name+"-1", nil)
 	}
 	eu.alive(t)
 	us.alive(t)
@@ -28,6 +30,69 @@ func moved(t *testing.T) (eu, us *site) {
 		return e.Share == 200_000 && us.state(t, key).Share == 800_000 && !e.Pair("us").Pending()
 	})
 	return eu, us
+}
+
+// movedThenStopped is moved, with us's only instance stopped afterwards.
+func movedThenStopped(t *testing.T) (eu, us *site) {
+	t.Helper()
+	eu, us = moved(t)
+	us.stop()
+	return eu, us
+}
+
+// TestDeclaredDead: us is away. A leader acts in its name: eu voids its former lives and answers, and what us held above its
+// floor is minted anew for eu. When us returns, with its data intact, it learns that it lives on with its floor.
+func TestDeclaredDead(t *testing.T) {
+	eu, us := movedThenStopped(t)
+	number := time.Now().UnixMilli()
+	answers := make(chan *wire.Answer, 16)
+	sub, err := eu.conn.Subscribe(wire.SubjectAnswer("us", "eu"), func(m *nats.Msg) {
+		a := new(wire.Answer)
+		if wire.Decode(m.Data, a) == nil && a.ReceiverIncarnation == number {
+			answers <- a
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // the connection ends with the test
+	say := func(subject string, m wire.Message) {
+		data, err := wire.Encode(m)
+		if err == nil {
+			err = eu.conn.Publish(subject, data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	leader := wire.Header{Region: "us", Instance: "rebalancer-1", Incarnation: number, Started: 1}
+	say(wire.SubjectVoid("eu", "us"), &wire.Void{Header: leader, To: "eu"})
+	a := <-answers
+	if len(a.Keys) != 1 {
+		t.Fatalf("eu answered %+v", a)
+	}
+	k := &a.Keys[0]
+	answer := rights.Answer{
+		From: "eu", To: "us", Incarnation: k.Incarnation, Receiver: number, Epoch: k.Epoch, Base: k.Base,
+		Out: sentOf(k.Out), In: receivedOf(k.In), Acked: receivedOf(k.Acked),
+	}
+	minted := rights.Excess(300_000, 15_000, []rights.Answer{answer})
+	row := rights.MintRow(answer, 300_000, minted)
+	say(wire.SubjectTransfer("eu", "us"), &wire.Transfer{
+		Header: leader, To: "eu", ReceiverIncarnation: row.Receiver,
+		Rows: []wire.Row{{
+			Tenant: key.Tenant, Route: key.Route, Epoch: row.Epoch, Share: row.Sent.Share, Ride: row.Sent.Ride, Loan: row.Sent.Loan, Base: row.Base,
+		}},
+	})
+	await(t, "eu has what us held above its floor", func() bool { return eu.state(t, key).Share == 985_000 })
+	us.start(t, "us-2", nil)
+	await(t, "us has come back with its floor", func() bool {
+		s := us.state(t, key)
+		return s.Incarnation > number && s.Phase == rights.Active && s.Share == 15_000
+	})
+	if e := eu.state(t, key); e.Share != 985_000 {
+		t.Errorf("eu has %d", e.Share)
+	}
 }
 
 // TestDataLost: a region's Redis forgets everything. Its peer remembers, so the share comes back, and the bucket starts empty.

@@ -79,6 +79,9 @@ func (x *Exchange) recoveryOf(number int64) *recovery {
 // hearAnswer takes in one part of what a peer remembers.
 func (x *Exchange) hearAnswer(ctx context.Context, now time.Time, m *wire.Answer) {
 	r := x.recoveryOf(m.ReceiverIncarnation)
+	if r == nil {
+		x.superseded(ctx, now, m)
+	}
 	if m.To != x.o.Region || r == nil || r.ending || r.peers[m.Region] == nil || r.peers[m.Region].done {
 		return
 	}

@@ -17,6 +17,10 @@ func (x *Exchange) hearVoid(ctx context.Context, m *wire.Void) {
 	if m.To != x.o.Region || x.agent == nil {
 		return
 	}
+	if m.Probe {
+		x.hearProbe(ctx, m)
+		return
+	}
 	for _, r := range x.recoveries() { // what the peer said in its former life counts no more
 		if h := r.peers[m.Region]; h != nil && h.incarnation != 0 && h.incarnation < m.Incarnation && len(m.Keys) == 0 {
 			r.peers[m.Region] = newHearing()
@@ -41,6 +45,20 @@ func (x *Exchange) hearVoid(ctx context.Context, m *wire.Void) {
 				answers[i].Header = h
 				x.publish(ctx, wire.SubjectAnswer(m.Region, x.o.Region), "answer", max(1, len(answers[i].Keys)), &answers[i])
 			}
+		}
+	})
+}
+
+// hearProbe answers only a region that others know under a higher number.
+func (x *Exchange) hearProbe(ctx context.Context, m *wire.Void) {
+	x.job(ctx, func(ctx context.Context) event {
+		record, err := x.o.Store.VoidPeer(ctx, m.Region, 0) // raises nothing
+		if err != nil || record.Peer <= m.Incarnation {
+			return nil
+		}
+		return func(ctx context.Context, _ time.Time) {
+			a := wire.Answer{Header: x.header(record.Self), To: m.Region, ReceiverIncarnation: m.Incarnation, Known: record.Peer}
+			x.publish(ctx, wire.SubjectAnswer(m.Region, x.o.Region), "answer", 1, &a)
 		}
 	})
 }

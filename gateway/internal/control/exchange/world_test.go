@@ -37,6 +37,7 @@ type site struct {
 	conn   *nats.Conn
 	spans  *tracetest.InMemoryExporter
 	tracer *sdktrace.TracerProvider
+	stop   func() // of the instance that moved started
 }
 
 type regionShare struct {

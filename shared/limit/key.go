@@ -64,6 +64,9 @@ func ParseRedis(name string) (Key, error) {
 	if !ok {
 		return Key{}, fmt.Errorf("redis key %q has no closing hash tag", name)
 	}
+	if strings.IndexByte(route, ':') >= 0 {
+		return Key{}, fmt.Errorf("redis key %q lies beside a bucket and is none", name)
+	}
 	t, err := unescape(tenant)
 	if err != nil {
 		return Key{}, fmt.Errorf("redis key %q: %w", name, err)

@@ -179,7 +179,36 @@ func TestServerClockSteps(t *testing.T) {
 	}
 }
 
-// The gateway's clock is never asked: a Redis store has none.
+// Flooded at ten times the rate for 60 s: at most capacity + rate × time, and at least 99 % of it. In memory, which decides as
+// Redis does (conformance_test.go), on a clock that does not wait. (limits F56, F58)
+func TestFloodOfAMinute(t *testing.T) {
+	for _, rule := range []*limit.Rule{
+		{Capacity: 200, Refill: 100, PeriodSeconds: 1}, {Capacity: 1, Refill: 100, PeriodSeconds: 1},
+		{Capacity: 17, Refill: 17, PeriodSeconds: 30}, {Capacity: 10, Refill: 10, PeriodSeconds: 60},
+	} {
+		w := newClock()
+		memory := NewMemory(w.time)
+		perSecond := float64(rule.Refill) / float64(rule.PeriodSeconds)
+		step := int64(1e5 / perSecond)
+		admitted := 0
+		for w.now < epoch+60_000_000 {
+			if mustTake(t, memory, one(rule, 1)).Outcome == limit.Allowed {
+				admitted++
+			}
+			w.now += step
+		}
+		bound := float64(rule.Capacity) + 60*perSecond
+		if got := float64(admitted); got > bound || got < 0.99*bound-1 {
+			t.Errorf("%+v: admitted %v, bound %v", rule, got, bound)
+		}
+	}
+}
+
+type clock struct{ now int64 }
+
+func newClock() *clock { return &clock{epoch} }
+
+func (c *clock) time() time.Time { return time.UnixMicro(c.now) }
 
 // A client that obeys Retry-After, alone, is admitted, at any rate that can be written. (limits D35, A4; request-path D34)
 func TestRetryAfterIsTrue(t *testing.T) {

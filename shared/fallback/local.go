@@ -11,7 +11,7 @@ import (
 	"partidor.dev/partidor/shared/limit"
 )
 
-// DefaultMaxBuckets bounds a Local that is told nothing else: about 60 MB when full.
+// DefaultMaxBuckets bounds a Local that is told nothing else: about 65 MB when full.
 const DefaultMaxBuckets = 200_000
 
 // Terms is what one decision may use while Redis is away.

@@ -3,7 +3,7 @@
 -- A bucket is the hash rl:{tenant}:route. Its fields:
 --   tokens  level at ts, in tokens, decimal. Below zero is debt (tolerance, or what was admitted while Redis was away).
 --   ts      time of that level by Redis's clock, in milliseconds with three decimals. It may lie a little before the
---           last write: refill that a double could not hold beside `tokens` stays in ts, so rounding loses nothing.
+--           last write: refill that `tokens` could not hold stays in ts, as far as whole microseconds can say it.
 --   rev     revision of `rule`, epoch.number.
 --   rule    what that revision says: "capacity refill period base" (tokens, tokens, seconds, ppm); for window algorithms
 --           also algorithm (1 fixed, 2 log, 3 counter) and window (seconds, or h, d, m); for one of n shards "s" and n.
@@ -24,7 +24,8 @@ local WHOLE = 1000000
 local TOLERANCE = 1e-9
 local EPSILON = 2 ^ -52
 -- Levels below SHORT are kept in steps of 1/STEPS token: shares in whole percents of a rate per second are exact in them, and
--- a number of at most 15 digits is half as long and as costly as one of 17.
+-- a number of at most 15 digits is half as long and as costly as one of 17. A write loses less than one step (at rates where
+-- a microsecond is worth more) and mints at most 1e-12 token, the noise of the multiplication.
 local SHORT, STEPS = 1e7, 1e8
 -- Beyond this a TTL (ms) is not worth setting; the key stays until it is deleted.
 local FOREVER = 9e14

@@ -40,8 +40,19 @@ type Options struct {
 }
 
 // Redis decides in the regional Redis. Concurrent decisions travel together: many buckets per script call, a few calls under
-// way per node. Nothing is sent twice, except a call that Redis has refused to run (NOSCRIPT; MOVED and ASK in a cluster).
-// Safe for concurrent use; Close it when done.
+// way per node. Safe for concurrent use; Close it when done.
+//
+// What the way to Redis can do to a decision:
+//
+//	NOSCRIPT                                  the script's text is sent, once
+//	MOVED, ASK (cluster)                      followed, at most three times
+//	READONLY, LOADING, OOM, TRYAGAIN,         an error; nothing was charged. Nothing is repeated: the next decision
+//	CLUSTERDOWN, MASTERDOWN, NOPERM           finds out whether it is over
+//	CROSSSLOT                                 an error: the limits of the call are of several tenants
+//	no answer in time, broken connection      an error; charged once or not at all, never sent again
+//	mistyped key, unreadable level            rebuilt as a missing bucket, told to Found
+//	rights of a moved key missing, unreadable the floor counts, told to Found
+//	caller gives up                           its own error; a call under way goes on, one still waiting is not sent
 type Redis struct {
 	opts   Options
 	script script

@@ -14,7 +14,8 @@ const tolerance = 1e-9
 const epsilon = 0x1p-52
 
 // Levels below short are kept in steps of 1/steps token: shares in whole percents of a rate per second are exact in them, and a
-// number of at most 15 digits is half as long and as costly in Redis as one of 17.
+// number of at most 15 digits is half as long and as costly in Redis as one of 17. A write loses less than one step (at rates
+// where a microsecond is worth more) and mints at most 1e-12 token, the noise of the multiplication.
 const (
 	short = 1e7
 	steps = 1e8
@@ -99,8 +100,8 @@ func (n *Numbers) ttl() float64 {
 type Level struct {
 	// Tokens, below zero while there is debt.
 	Tokens float64
-	// At in microseconds since 1970 by the store's clock. It may lie a little before the last write: refill that a double
-	// could not hold beside Tokens stays in At, so rounding loses nothing.
+	// At in microseconds since 1970 by the store's clock. It may lie a little before the last write: refill that Tokens
+	// could not hold stays in At, as far as whole microseconds can say it.
 	At int64
 }
 

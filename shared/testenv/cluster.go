@@ -33,7 +33,7 @@ func StartRedisCluster(tb testing.TB) *RedisCluster {
 	ctx := context.Background()
 	for i := range 2 * masters {
 		r := StartRedis(tb, RedisConfig("cluster-enabled", "yes"), RedisConfig("cluster-port", strconv.Itoa(FreePort(tb))),
-			RedisConfig("cluster-node-timeout", "2000"), RedisConfig("cluster-allow-replica-migration", "no"), followAtOnce)
+			RedisConfig("cluster-node-timeout", "4000"), RedisConfig("cluster-allow-replica-migration", "no"), followAtOnce)
 		if i < masters {
 			c.Masters = append(c.Masters, r)
 		} else {

@@ -50,6 +50,10 @@ bench: ## the limiter against its peers on one Redis, and the gateway beside a p
 simulate: ## the shipped policy in virtual time, against one ideal bucket and a static split
 	$(GO) run ./rebalancer/cmd/rebalancer simulate
 
+.PHONY: rights-check
+rights-check: ## every scope and every mutant of the rights protocol; takes many minutes
+	$(GO) test -count=1 -v -timeout 90m ./shared/rights/modelcheck -long
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME
 	@for dir in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \

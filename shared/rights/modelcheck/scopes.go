@@ -74,10 +74,10 @@ func Long() []Scope {
 		three("three regions, two moves", nil),
 		three("three regions, data lost", func(c *Scope) { c.Moves, c.Losses, c.Failing = 1, 1, []int{0} }),
 		three("three regions, two lost, decided", func(c *Scope) {
-			c.Moves, c.MaxLoan, c.Losses, c.Failing, c.Decide, c.MaxStates = 2, 0, 2, []int{0, 1}, true, 3_000_000
+			c.Moves, c.MaxLoan, c.Losses, c.Failing, c.Decide, c.MaxStates = 2, 0, 2, []int{0, 1}, true, 1_500_000
 		}),
 		three("three regions, fenced, leader", func(c *Scope) {
-			c.Moves, c.MaxLoan, c.Fences, c.Leaders, c.Failing, c.MaxStates = 1, 1, 1, 1, []int{0}, 3_000_000
+			c.Moves, c.MaxLoan, c.Fences, c.Leaders, c.Failing, c.MaxStates = 1, 1, 1, 1, []int{0}, 1_500_000
 		}),
 	}
 }

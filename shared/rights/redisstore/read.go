@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,6 +85,14 @@ func parseState(f map[string]string) (rights.State, error) {
 			Region: region, Incarnation: w[0], Epoch: w[1], Opened: w[2] == 1, Answered: w[3] == 1,
 			Out: p.sent(get("out:" + region)), In: p.received(get("in:" + region)), Acked: p.received(get("ack:" + region)),
 		})
+	}
+	for _, share := range []limit.Share{s.Share, s.Base, s.Floor, s.Waiting} {
+		if share < 0 || share > limit.Whole {
+			return s, fmt.Errorf("share %d, must be from 0 to %d", share, limit.Whole)
+		}
+	}
+	if math.IsNaN(s.Tokens) || math.IsInf(s.Tokens, 0) {
+		return s, fmt.Errorf("tokens %g", s.Tokens)
 	}
 	slices.SortFunc(s.Pairs, func(a, b rights.Pair) int { return strings.Compare(a.Region, b.Region) })
 	return s, p.err

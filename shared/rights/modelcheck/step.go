@@ -144,11 +144,16 @@ func (c *Scope) ruleChange(w *world, emit func(*world, string) bool) bool {
 	return emit(n, "overlap ends")
 }
 
-// outstanding tells whether a loan or a ride made before may still arrive or be held.
+// outstanding tells whether a loan or a ride made before may still arrive or be held: whether a sender waits for an
+// acknowledgement of one, or a receiver would accept one whose sender has forgotten it.
 func (c *Scope) outstanding(w *world) bool {
 	for i := range w.regions {
-		if w.regions[i].Held() > 0 {
-			return true
+		s := &w.regions[i]
+		for k := range s.Pairs {
+			p := &s.Pairs[k]
+			if p.Out.Loan > p.Acked.Loan || p.Out.Ride > p.Acked.Ride {
+				return true
+			}
 		}
 	}
 	return slices.ContainsFunc(w.net, func(m message) bool {
@@ -156,8 +161,11 @@ func (c *Scope) outstanding(w *world) bool {
 			return false
 		}
 		s := &w.regions[m.to]
-		p := s.Pair(names[m.from])
-		return p != nil && int64(m.number) >= p.Incarnation && int64(m.target) >= s.Incarnation &&
+		var p rights.Pair // zeros while the receiver has yet to learn what it had
+		if known := s.Pair(names[m.from]); known != nil {
+			p = *known
+		}
+		return int64(m.number) >= p.Incarnation && int64(m.target) >= s.Incarnation &&
 			(int64(m.out[1])*rights.Milli > p.In.Ride || int64(m.out[2]) > p.In.Loan)
 	})
 }

@@ -111,6 +111,9 @@ func (f *File) defaultFault() error {
 	if f.Default.Tenant != "" || f.Default.Route != "" {
 		return errors.New("names neither tenant nor route: it holds where no rule matches")
 	}
+	if f.Default.ExpiresAt != nil {
+		return errors.New("expires_at: the default has no end, as nothing would hold after it")
+	}
 	r := *f.Default
 	r.Tenant, r.Route = limit.Wildcard, limit.Wildcard
 	return r.Validate()

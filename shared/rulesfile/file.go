@@ -68,6 +68,9 @@ func Parse(name string, data []byte) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, syntax(err))
 	}
+	if err := plainRevision(name, tree); err != nil {
+		return nil, err
+	}
 	f := new(File)
 	if err := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(f); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %w", name, syntax(err))
@@ -92,6 +95,19 @@ func Parse(name string, data []byte) (*File, error) {
 		errs = append(errs, fmt.Errorf("%s:%d: %s: %w", name, fault.line(root), fault.path(), fault.err))
 	}
 	return nil, errors.Join(errs...)
+}
+
+// plainRevision refuses a revision that the YAML library would cut or convert: 1.5 is not 1, and "3" no number.
+func plainRevision(name string, tree *ast.File) error {
+	if len(tree.Docs) != 1 {
+		return nil
+	}
+	root := tree.Docs[0].Body
+	node, line := child(root, "revision", 1)
+	if node == nil || node == root || node.Type() == ast.IntegerType && decimal.MatchString(node.GetToken().Value) {
+		return nil
+	}
+	return fmt.Errorf("%s:%d: revision: %s, must be a whole number", name, line, node)
 }
 
 // Validate reports every fault of a file that was not parsed from bytes, with the path of its field.

@@ -1,6 +1,7 @@
 package rulesfile
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,18 @@ func TestParseNamesLineAndField(t *testing.T) {
 		{"capacity .inf", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: .inf}\n", "2:"},
 		{"capacity .nan", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: .nan}\n", "2:"},
 		{"capacity 1.5", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 1.5}\n", "2:"},
+		{"period 0", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, refill_period_seconds: 0}\n", "refill_period_seconds: 0, must be from 1 to"},
+		{"period 0 of the default", "default: {capacity: 1, refill_per_second: 1, refill_period_seconds: 0}\n", "refill_period_seconds: 0"},
+		{"octal", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 010}\n", "capacity: 010, must be a whole number"},
+		{"hexadecimal", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 0x10}\n", "must be a whole number"},
+		{"capacity above 2^64", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 99999999999999999999}\n", "2:"},
+		{"capacity above 2^63", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 9223372036854775808}\n", "2:"},
+		{"no time", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, expires_at: tomorrow}\n", "expires_at: tomorrow, must be a time such as"},
+		{"a time beyond all", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, expires_at: 12026-12-24T00:00:00Z}\n", "expires_at: 12026"},
+		{"year 1", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, expires_at: 0001-01-01T00:00:00Z}\n", "f:2: rules[0]: expires_at: must be a time from 1970"},
+		{"default that ends", "default: {capacity: 1, refill_per_second: 1, expires_at: 2027-01-01T00:00:00Z}\n", "f:1: default: expires_at"},
+		{"revision 1.5", "revision: 1.5\n", "f:1: revision: 1.5, must be a whole number"},
+		{"revision \"3\"", "revision: \"3\"\n", "f:1: revision: "},
 		{"shares", "revision: 1\nregions: {eu: 70%, us: 40%}\n", "f:2: regions: shares add up to 110%, must be exactly 100%"},
 		{"share too fine", "regions: {eu: 33.33333%, us: 66.66667%}\n", "1:"},
 		{"region name", "regions:\n  eu: 70%\n  u.s: 30%\n", "f:3: regions.u.s: region names"},
@@ -148,4 +161,28 @@ func FuzzParsePart(f *testing.F) {
 			t.Errorf("ParsePart(%q) = %d, its string %q reads as %d, %v", s, p, p.String(), again, err)
 		}
 	})
+}
+
+// What JSON can say of a rule, for the API: an explicit 0 seconds is not one second, and the zero time not "never".
+func TestRuleInJSON(t *testing.T) {
+	for _, c := range []struct{ body, want string }{
+		{`{"tenant":"a","route":"b","capacity":1,"refill_per_second":1,"refill_period_seconds":0}`, "refill_period_seconds: 0, must be from 1"},
+		{`{"tenant":"a","route":"b","capacity":1,"refill_per_second":1,"refill_period_seconds":-1}`, "refill_period_seconds: -1"},
+		{`{"tenant":"a","route":"b","capacity":1,"refill_per_second":1,"refill_period_seconds":"60"}`, "refill_period_seconds"},
+		{`{"tenant":"a","route":"b","capacity":1,"refill_per_second":1,"expires_at":"0001-01-01T00:00:00Z"}`, "expires_at: must be a time"},
+		{`{"tenant":"a","route":"b","capacity":1,"refill_per_second":1,"refill_period_seconds":60}`, ""},
+		{`{"tenant":"a","route":"b","capacity":1,"refill_per_second":1,"refill_period_seconds":null}`, ""},
+	} {
+		var r Rule
+		err := json.Unmarshal([]byte(c.body), &r)
+		if err == nil {
+			err = r.Validate()
+		}
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: refused: %v", c.body, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: got %v, want %q", c.body, err, c.want)
+		}
+	}
 }

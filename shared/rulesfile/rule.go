@@ -1,6 +1,7 @@
 package rulesfile
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -16,7 +17,7 @@ type Rule struct {
 	Route               string          `yaml:"route" json:"route"`
 	Capacity            int64           `yaml:"capacity,omitempty" json:"capacity,omitempty"`
 	RefillPerSecond     int64           `yaml:"refill_per_second,omitempty" json:"refill_per_second,omitempty"`
-	RefillPeriodSeconds int64           `yaml:"refill_period_seconds,omitempty" json:"refill_period_seconds,omitempty"`
+	RefillPeriodSeconds Period          `yaml:"refill_period_seconds,omitempty" json:"refill_period_seconds,omitempty"`
 	Algorithm           limit.Algorithm `yaml:"algorithm,omitempty" json:"algorithm,omitempty"`
 	WindowSeconds       int64           `yaml:"window_seconds,omitempty" json:"window_seconds,omitempty"`
 	Window              limit.Calendar  `yaml:"window,omitempty" json:"window,omitempty"`
@@ -29,10 +30,31 @@ type Rule struct {
 	Reason              string          `yaml:"reason,omitempty" json:"reason,omitempty"`
 }
 
+// Period is the seconds of a refill. Left out it is one second; the zero value means that, and cannot be written.
+type Period int64
+
+// UnmarshalJSON refuses an explicit 0, which would otherwise pass for one second.
+func (p *Period) UnmarshalJSON(b []byte) error {
+	var n *int64
+	if err := json.Unmarshal(b, &n); err != nil {
+		return err
+	}
+	switch {
+	case n == nil:
+	case *n == 0:
+		return errPeriodZero
+	default:
+		*p = Period(*n)
+	}
+	return nil
+}
+
+var errPeriodZero = fmt.Errorf("refill_period_seconds: 0, must be from 1 to %d", limit.MaxPeriodSeconds)
+
 // Limit is the rule in the form that decides. Call Validate first.
 func (r *Rule) Limit(revision limit.Revision) *limit.Rule {
 	l := &limit.Rule{
-		Capacity: r.Capacity, Refill: r.RefillPerSecond, PeriodSeconds: r.RefillPeriodSeconds,
+		Capacity: r.Capacity, Refill: r.RefillPerSecond, PeriodSeconds: int64(r.RefillPeriodSeconds),
 		Algorithm: r.Algorithm, WindowSeconds: r.WindowSeconds, Calendar: r.Window,
 		Mode: r.Mode, OnError: r.OnError, Prefetch: r.Prefetch, Shards: r.Shards, HideHeaders: r.HideHeaders,
 		Revision: revision,
@@ -55,7 +77,7 @@ func (r *Rule) Limit(revision limit.Revision) *limit.Rule {
 // Of is the rule in the form people write, without what is default.
 func Of(tenant, route string, l *limit.Rule) Rule {
 	r := Rule{
-		Tenant: tenant, Route: route, Capacity: l.Capacity, RefillPerSecond: l.Refill, RefillPeriodSeconds: l.PeriodSeconds,
+		Tenant: tenant, Route: route, Capacity: l.Capacity, RefillPerSecond: l.Refill, RefillPeriodSeconds: Period(l.PeriodSeconds),
 		Algorithm: l.Algorithm, WindowSeconds: l.WindowSeconds, Window: l.Calendar,
 		Mode: l.Mode, OnError: l.OnError, Prefetch: l.Prefetch, Shards: l.Shards, HideHeaders: l.HideHeaders,
 	}
@@ -86,6 +108,9 @@ func (r *Rule) Validate() error {
 	if r.Route == limit.TenantRoute && r.Shards > 1 {
 		errs = append(errs, fmt.Errorf("shards: not for %s, whose bucket is charged together with the route's", limit.TenantRoute))
 	}
+	if err := validateEnd(r.ExpiresAt); err != nil {
+		errs = append(errs, err)
+	}
 	if err := r.negative(); err != nil {
 		errs = append(errs, err)
 	} else if err := r.Limit(limit.Revision{}).Validate(); err != nil {
@@ -101,6 +126,14 @@ func (r *Rule) negative() error {
 		return fmt.Errorf("capacity: %d, must be at least 1 (to refuse everything say mode: block, to limit nothing mode: unlimited)", r.Capacity)
 	case r.RefillPerSecond < 0:
 		return fmt.Errorf("refill_per_second: %d, must be at least 1 (to refuse everything say mode: block, to limit nothing mode: unlimited)", r.RefillPerSecond)
+	}
+	return nil
+}
+
+// validateEnd refuses times that would be taken for no end at all, or that neither JSON nor the ledger can say.
+func validateEnd(at *time.Time) error {
+	if at != nil && (at.UTC().Year() < 1970 || at.UTC().Year() > 9999) {
+		return errors.New("expires_at: must be a time from 1970 to 9999")
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package rulesfile
 import (
 	"encoding"
 	"fmt"
+	"regexp"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -23,6 +25,27 @@ var words = map[string]func() encoding.TextUnmarshaler{
 	"on_error":  func() encoding.TextUnmarshaler { return new(limit.OnError) },
 }
 
+// decimal is the one form of a whole number: 010 would be read as eight, 0x10 as sixteen.
+var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// plainField refuses what the library would read as something else than what stands there.
+func plainField(name string, value ast.Node) error {
+	text := value.GetToken().Value
+	switch {
+	case integers[name] && (value.Type() != ast.IntegerType || !decimal.MatchString(text)):
+		return fmt.Errorf("%s: %s, must be a whole number", name, value)
+	case name == "refill_period_seconds" && text == "0":
+		return errPeriodZero
+	case name == "expires_at" && value.Type() != ast.NullType:
+		if _, err := time.Parse(time.RFC3339, text); err != nil {
+			if _, err := time.Parse(time.DateOnly, text); err != nil {
+				return fmt.Errorf("expires_at: %s, must be a time such as 2027-01-31T18:00:00Z", value)
+			}
+		}
+	}
+	return nil
+}
+
 // UnmarshalYAML is strict: one form for each field, and every refusal has a line.
 func (r *Rule) UnmarshalYAML(node ast.Node) error {
 	var values []*ast.MappingValueNode
@@ -34,8 +57,8 @@ func (r *Rule) UnmarshalYAML(node ast.Node) error {
 	}
 	for _, v := range values {
 		name := v.Key.GetToken().Value
-		if integers[name] && v.Value.Type() != ast.IntegerType {
-			return at(v.Value, fmt.Errorf("%s: %s, must be a whole number", name, v.Value))
+		if err := plainField(name, v.Value); err != nil {
+			return at(v.Value, err)
 		}
 		if word := words[name]; word != nil {
 			if err := word().UnmarshalText([]byte(v.Value.GetToken().Value)); err != nil {

@@ -48,7 +48,13 @@ func (f *ruleFlags) apply(flags *pflag.FlagSet, r *rulesfile.Rule) error {
 	value := func(name string, set func()) { given(name, func() error { set(); return nil }) }
 	value("capacity", func() { r.Capacity = f.capacity })
 	value("refill", func() { r.RefillPerSecond = f.refill })
-	value("period", func() { r.RefillPeriodSeconds = f.period })
+	given("period", func() error {
+		if f.period == 0 {
+			return errors.New("must be at least 1")
+		}
+		r.RefillPeriodSeconds = rulesfile.Period(f.period)
+		return nil
+	})
 	value("window-seconds", func() { r.WindowSeconds = f.window })
 	value("prefetch", func() { r.Prefetch = f.prefetch })
 	value("shards", func() { r.Shards = f.shards })

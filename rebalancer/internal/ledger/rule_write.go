@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -92,6 +94,9 @@ func rowOf(r *rulesfile.Rule) ruleRow {
 func upsertRules(ctx context.Context, tx pgx.Tx, rules []rulesfile.Rule) error {
 	rows := make([]ruleRow, len(rules))
 	for i := range rules {
+		if n := rules[i].RefillPerSecond; n > math.MaxInt32 {
+			return &FieldError{Field: "refill_per_second", Reason: fmt.Sprintf("%d, the ledger holds at most %d: say it with a shorter period", n, math.MaxInt32)}
+		}
 		rows[i] = rowOf(&rules[i])
 	}
 	data, err := json.Marshal(rows)
@@ -119,7 +124,7 @@ func RuleOfHistory(data json.RawMessage) (rulesfile.Rule, error) {
 	if err := json.Unmarshal(data, &row); err != nil {
 		return rulesfile.Rule{}, err
 	}
-	r := rulesfile.Rule{Tenant: row.Tenant, Route: row.Route, Capacity: row.Capacity, RefillPeriodSeconds: row.Period,
+	r := rulesfile.Rule{Tenant: row.Tenant, Route: row.Route, Capacity: row.Capacity, RefillPeriodSeconds: rulesfile.Period(row.Period),
 		Prefetch: row.Prefetch, Shards: row.Shards, HideHeaders: row.HideHeaders, ExpiresAt: row.ExpiresAt}
 	if row.Refill != nil {
 		r.RefillPerSecond = *row.Refill

@@ -22,6 +22,7 @@ import (
 	"partidor.dev/partidor/rebalancer/internal/leader"
 	"partidor.dev/partidor/rebalancer/internal/ledger"
 	"partidor.dev/partidor/rebalancer/internal/plan"
+	"partidor.dev/partidor/rebalancer/internal/proxy"
 	"partidor.dev/partidor/rebalancer/internal/upkeep"
 	"partidor.dev/partidor/shared/telemetry"
 )
@@ -78,6 +79,7 @@ type app struct {
 	adviser   *advise.Adviser
 	runner    *cycle.Runner
 	keeper    *upkeep.Keeper
+	dead      *proxy.Keeper
 	admin     *api.Server
 	listener  net.Listener
 	close     func()
@@ -137,6 +139,9 @@ func (a *app) build(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("console: %w", err)
 	}
+	a.dead = &proxy.Keeper{Ledger: a.store, Holder: c.Instance, Logger: tel.Logger, Forget: a.collector.ForgetShares,
+		Floor: func() float64 { return a.runner.Parameters().Plan.Floor },
+		Proxy: &proxy.Proxy{Options: proxy.Options{Conn: a.conn, Instance: c.Instance, Started: a.started, Logger: tel.Logger, Repeat: 500 * time.Millisecond}}}
 	a.admin = &api.Server{Console: page, Done: ctx.Done(),
 		Ledger: a.store, Base: values, Board: picture, Rebalancer: a.runner, Leadership: a, Readiness: a.notReady,
 		Metrics: tel.MetricsHandler(), Access: tokens, Instance: c.Instance, Version: a.options.Version, Started: a.started, Logger: tel.Logger,
@@ -169,6 +174,7 @@ func (a *app) run(ctx context.Context) error {
 func (a *app) lead(ctx context.Context, term int64) {
 	var work sync.WaitGroup
 	work.Go(func() { a.keeper.Lead(ctx, term) })
+	work.Go(func() { a.dead.Lead(ctx, term) })
 	a.runner.Lead(ctx, term)
 	work.Wait()
 }

@@ -17,8 +17,9 @@ func regionsCommand(t *tool) *cobra.Command {
 const deadWarning = `WARNING: this is your word that the region admits nothing any more. Nobody waits for it from now on, and its part of the
 base split can be given to the others (partidorctl regions set). If its gateways still run, cut off from us, they go on
 admitting their share of every limit, and what the others get comes on top: the worldwide limit may be exceeded by that
-share for as long as they run. Make sure first that they are stopped or that no traffic reaches them. Shares that the
-region held of keys that had moved stay set aside for it.`
+share for as long as they run. Make sure first that they are stopped or that no traffic reaches them. Shares of moved keys
+above the region's floor are minted anew for the others as soon as all of these have answered; while two regions are dead
+nothing is. Empty the region's Redis before you restore it: it then learns from the others what it still holds.`
 
 func regionsList(t *tool) *cobra.Command {
 	return &cobra.Command{

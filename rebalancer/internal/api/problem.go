@@ -87,6 +87,10 @@ func (s *Server) serve(h handler) http.Handler {
 			writeProblem(w, p)
 			return
 		}
+		if r.Method != http.MethodGet {
+			s.Logger.InfoContext(r.Context(), "admin request", "caller", CallerOf(r.Context()).Name, "method", r.Method, "path", r.URL.Path,
+				"dry_run", r.URL.Query().Get("dry_run") == "true")
+		}
 		if body == nil {
 			w.WriteHeader(http.StatusNoContent)
 			return

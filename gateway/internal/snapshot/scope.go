@@ -76,6 +76,11 @@ func (s *scope) find(route routeID) *routeRule {
 			return &s.rules[i]
 		}
 	}
+	for i := fewRoutes; i < len(s.rules); i++ { // a copy that has no index yet
+		if s.rules[i].route == route {
+			return &s.rules[i]
+		}
+	}
 	return nil
 }
 

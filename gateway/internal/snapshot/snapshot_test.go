@@ -245,3 +245,35 @@ func TestExpiryOfAReplacedRule(t *testing.T) {
 		t.Errorf("capacity %d, want 7", m.Rule.Capacity)
 	}
 }
+
+// Late words are late whatever else the same increment says of the tenant, also of its seventh rule and later ones.
+func TestLateWordsOnManyRulesAreIgnored(t *testing.T) {
+	routes := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
+	s := build(t, eu(t), func(b *snapshot.Builder) {
+		for _, r := range routes {
+			b.SetRule("shop-a", r, rule(9, 9))
+			b.MarkMoved(limit.Key{Tenant: "shop-a", Route: r}, 500_000)
+		}
+	})
+	late := build(t, s, func(b *snapshot.Builder) {
+		b.SetPlan("shop-a", "gold", rev(10))
+		for _, r := range routes {
+			b.MarkMoved(limit.Key{Tenant: "shop-a", Route: r}, 1)
+		}
+	})
+	late = build(t, late, func(b *snapshot.Builder) {
+		b.SetPlan("shop-a", "silver", rev(11))
+		for i := range routes {
+			b.SetRule("shop-a", routes[len(routes)-1-i], rule(3, 3))
+			b.SetPlan("shop-a", "silver", rev(11))
+		}
+	})
+	for _, r := range routes {
+		if m := late.Lookup("shop-a", r); m.Rule.Capacity != 9 || m.Base != 500_000 {
+			t.Errorf("%s: capacity %d, base %d: a late word has replaced a newer one", r, m.Rule.Capacity, m.Base)
+		}
+	}
+	if c := late.Counts(); c.Moved != len(routes) || c.Rules != len(routes) {
+		t.Errorf("counts %+v, want %d moved and as many rules", c, len(routes))
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rulesfile"
 )
 
 // TestChecksAgreeWithValidate (cases limits 44, 46, 47): what limit.Rule.Validate refuses, PostgreSQL refuses too, and the other way round.
@@ -55,6 +56,13 @@ func TestChecksAgreeWithValidate(t *testing.T) {
 				t.Errorf("refused for %s (%v), want %s", field.Field, err, c.field)
 			}
 		})
+	}
+	for _, bad := range []string{"'infinity'", "'-infinity'", "'12026-01-01'", "'0044-03-15 BC'"} {
+		_, err := db.Exec(t.Context(), `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, expires_at) VALUES ('x', 'r', 5, 1, `+bad+`)`)
+		var field *FieldError
+		if !errors.As(wrap("write", err), &field) || field.Field != "expires_at" {
+			t.Errorf("expires_at %s: %v, want a refusal of expires_at", bad, err)
+		}
 	}
 	for _, bad := range []string{"'NaN'::float8", "'Infinity'::float8", "NULL"} {
 		_, err := db.Exec(t.Context(), `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second) VALUES ('x', 'r', `+bad+`, 1)`)
@@ -119,5 +127,31 @@ func TestShardsAndTenantLimitsExcludeEachOther(t *testing.T) {
 		if _, err := db.Exec(t.Context(), c.sql, c.tenant); !errors.As(wrap("write", err), &field) || field.Field != "shards" {
 			t.Errorf("%s of %s: %v, want a refusal of shards", c.sql, c.tenant, err)
 		}
+	}
+}
+
+// What no column can hold is the caller's fault and not the ledger's: refused with a field, nothing written.
+func TestWhatNoColumnHoldsIsRefused(t *testing.T) {
+	pg, _ := opened(t)
+	for _, c := range []struct {
+		rule  rulesfile.Rule
+		edit  Edit
+		field string
+	}{
+		{rulesfile.Rule{Tenant: "a", Route: "r", Capacity: 5, RefillPerSecond: 5_000_000_000, RefillPeriodSeconds: 60}, Edit{}, "refill_per_second"},
+		{rulesfile.Rule{Tenant: "a", Route: "r", Capacity: 5, RefillPerSecond: 1, Reason: "a\x00b"}, Edit{}, "value"},
+		{rulesfile.Rule{Tenant: "a", Route: "r", Capacity: 5, RefillPerSecond: 1}, Edit{Author: Author{Reason: "a\x00b"}}, "value"},
+	} {
+		if err := c.rule.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := pg.PutRule(t.Context(), c.edit, c.rule, Condition{})
+		var field *FieldError
+		if !errors.As(err, &field) || field.Field != c.field {
+			t.Errorf("%+v: %v, want a refusal of %s", c.rule, err, c.field)
+		}
+	}
+	if _, err := pg.RuleOf(t.Context(), "a", "r"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("after refusals: %v, want nothing written", err)
 	}
 }

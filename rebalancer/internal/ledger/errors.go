@@ -37,6 +37,7 @@ var constraintFields = map[string]string{
 	"tenant_id_name": "id", "tenant_plan_name": "plan", "api_key_tenant": "tenant", "api_key_hash_sha256": "sha256",
 	"region_name": "name", "region_base_share": "base", "region_base_sum": "base", "region_published_sum": "base",
 	"region_published_share": "base", "split_base_share": "split", "split_observed_share": "split",
+	"rule_expires_at": "expires_at", "api_key_expires_at": "expires_at",
 	"region_floor_share": "floor", "region_state": "state", "split_target_share": "split", "split_target_sum": "split",
 	"split_pinned_share": "pin", "split_key": "tenant", "split_base_kept": "split", "parameter_name": "name",
 }
@@ -57,6 +58,9 @@ func wrap(attempt string, err error) error {
 		if field, ok := constraintFields[pg.ConstraintName]; ok {
 			return fmt.Errorf("%s: %w", attempt, &FieldError{Field: field, Reason: pg.Message})
 		}
+	}
+	if strings.HasPrefix(pg.Code, "22") { // data exceptions: numbers out of range, text with a NUL
+		return fmt.Errorf("%s: %w", attempt, &FieldError{Field: "value", Reason: pg.Message})
 	}
 	return fmt.Errorf("%s: %w", attempt, err)
 }

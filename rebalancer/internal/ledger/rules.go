@@ -57,8 +57,9 @@ type Match struct {
 	Tenant, Route string
 }
 
-// Lookup finds the rule of key at now; a rule that has expired does not match. Rule is nil only for limit.TenantRoute
-// where no rule limits the tenant as a whole.
+// Lookup finds the rule of key at now; a rule that has expired does not match, one in shadow mode lets the next decide. Where
+// only rules in shadow mode match it is the most specific of them: nothing is enforced, not even the default. Rule is nil only
+// for limit.TenantRoute where no rule limits the tenant as a whole.
 func (r *Rules) Lookup(key limit.Key, now time.Time) Match {
 	tenants := [3]string{key.Tenant, "", limit.Wildcard}
 	if plan := r.plans[key.Tenant]; plan != "" {
@@ -67,20 +68,24 @@ func (r *Rules) Lookup(key limit.Key, now time.Time) Match {
 	if strings.HasPrefix(key.Tenant, limit.PlanPrefix) {
 		tenants[0] = "" // a plan's name is no tenant
 	}
+	var shadow Match
 	for _, tenant := range tenants {
 		if tenant == "" {
 			continue
 		}
-		routes := r.rules[tenant]
-		if rule := routes[key.Route]; rule != nil && !rule.Expired(now) {
-			return Match{Rule: rule, Tenant: tenant, Route: key.Route}
-		}
-		if rule := routes[limit.Wildcard]; rule != nil && key.Route != limit.TenantRoute && !rule.Expired(now) {
-			return Match{Rule: rule, Tenant: tenant, Route: limit.Wildcard}
+		for _, route := range [2]string{key.Route, limit.Wildcard} {
+			rule := r.rules[tenant][route]
+			switch {
+			case rule == nil || rule.Expired(now) || route == limit.Wildcard && key.Route == limit.TenantRoute:
+			case rule.Mode != limit.Shadow:
+				return Match{Rule: rule, Tenant: tenant, Route: route}
+			case shadow.Rule == nil:
+				shadow = Match{Rule: rule, Tenant: tenant, Route: route}
+			}
 		}
 	}
-	if key.Route == limit.TenantRoute {
-		return Match{}
+	if shadow.Rule != nil || key.Route == limit.TenantRoute {
+		return shadow
 	}
 	return Match{Rule: r.Default}
 }

@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"log/slog"
 	"strings"
 	"testing"
@@ -43,6 +44,31 @@ func TestBadRowNeverReplacesAGoodRule(t *testing.T) {
 	l.read()
 	if m := l.holder.Load().Lookup("shop-a", "create-order"); m.Rule.Capacity != 5 {
 		t.Errorf("the corrected rule is not in force: %+v", m.Rule)
+	}
+}
+
+// An end that no gateway can read is the fault of its row, not of the ledger: all else goes on.
+func TestEndlessEndIsTheFaultOfItsRow(t *testing.T) {
+	l := newLedger(t)
+	l.exec(insertShopA)
+	l.exec(`INSERT INTO tenant (id) VALUES ('shop-a'); INSERT INTO api_key (hash, tenant_id) VALUES (sha256('k'), 'shop-a')`)
+	l.read()
+	l.exec(`ALTER TABLE rate_limit_rule DROP CONSTRAINT rule_expires_at; ALTER TABLE api_key DROP CONSTRAINT api_key_expires_at`)
+	for _, end := range []string{"infinity", "-infinity", "12026-01-01"} {
+		l.exec(`UPDATE rate_limit_rule SET capacity = 7, expires_at = '` + end + `' WHERE tenant_id = 'shop-a'`)
+		l.exec(`UPDATE api_key SET expires_at = '` + end + `'`)
+		l.exec(`INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second) VALUES ('` + end + `', 'r', 5, 5)`)
+		l.read()
+		s := l.holder.Load()
+		if m := s.Lookup("shop-a", "create-order"); m.Rule.Capacity != 200 {
+			t.Errorf("%s: capacity %d, want the last good rule's 200", end, m.Rule.Capacity)
+		}
+		if id, ok := s.Tenant(sha256.Sum256([]byte("k")), time.Now()); !ok || id != "shop-a" {
+			t.Errorf("%s: the key stands for %q, %v", end, id, ok)
+		}
+		if m := s.Lookup(end, "r"); m.Rule.Capacity != 5 {
+			t.Errorf("%s: capacity %d of a good rule that came with the bad one, want 5", end, m.Rule.Capacity)
+		}
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"partidor.dev/partidor/gateway/internal/snapshot"
@@ -151,13 +151,14 @@ func (r *reading) keys() error {
 	var (
 		hash    []byte
 		k       snapshot.APIKey
-		expires *time.Time
+		expires pgtype.Timestamptz
 	)
 	return r.each(queryKeys, r.news(), []any{&hash, &k.Tenant, &k.Enabled, &expires, &k.Revision.Epoch, &k.Revision.Number}, func() {
 		key := Key{APIKey: k}
 		key.Revision = r.at(k.Revision)
-		key.ExpiresAt = value(expires)
-		err := limit.ValidateName("tenant_id", k.Tenant)
+		var late error
+		key.ExpiresAt, late = end(expires)
+		err := errors.Join(late, limit.ValidateName("tenant_id", k.Tenant))
 		if n := copy(key.Hash[:], hash); err == nil && (n != len(key.Hash) || n != len(hash)) {
 			err = fmt.Errorf("hash: %d bytes, a SHA-256 has %d", len(hash), len(key.Hash))
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgtype"
+
 	"partidor.dev/partidor/gateway/internal/snapshot"
 	"partidor.dev/partidor/shared/limit"
 )
@@ -24,7 +26,7 @@ type ruleRow struct {
 	Prefetch       bool
 	Shards         int64
 	HideHeaders    bool
-	ExpiresAt      *time.Time
+	ExpiresAt      pgtype.Timestamptz
 	Revision       limit.Revision
 }
 
@@ -40,10 +42,10 @@ func (r *ruleRow) entry() (snapshot.RuleEntry, error) {
 		HideHeaders:   r.HideHeaders,
 		Revision:      r.Revision,
 	}
-	if r.ExpiresAt != nil {
-		rule.ExpiresAt = *r.ExpiresAt
-	}
+	var late error
+	rule.ExpiresAt, late = end(r.ExpiresAt)
 	err := errors.Join(
+		late,
 		validateScope(r.Tenant),
 		validateRoute(r.Route),
 		rule.Algorithm.UnmarshalText([]byte(r.Algorithm)),
@@ -58,6 +60,19 @@ func (r *ruleRow) entry() (snapshot.RuleEntry, error) {
 		return snapshot.RuleEntry{}, err
 	}
 	return snapshot.RuleEntry{Tenant: r.Tenant, Route: r.Route, Rule: rule, Revision: r.Revision}, nil
+}
+
+// end reads an expires_at column: the zero time is never. What JSON cannot say could not be saved.
+func end(at pgtype.Timestamptz) (time.Time, error) {
+	switch {
+	case !at.Valid:
+		return time.Time{}, nil
+	case at.InfinityModifier != pgtype.Finite:
+		return time.Time{}, fmt.Errorf("expires_at: %s, must be a time", at.InfinityModifier)
+	case at.Time.Year() < 1970 || at.Time.Year() > 9999:
+		return time.Time{}, fmt.Errorf("expires_at: year %d, must be from 1970 to 9999", at.Time.Year())
+	}
+	return at.Time, nil
 }
 
 func validateScope(tenant string) error {

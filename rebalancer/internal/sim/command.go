@@ -81,7 +81,7 @@ func (o *options) run(cmd *cobra.Command) error {
 		return err
 	}
 	if n := report.Missed(); o.gates && n > 0 {
-		return fmt.Errorf("%w in %d runs", ErrGates, n)
+		return fmt.Errorf("%w in %d scenarios", ErrGates, n)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func newControl(p *Partidor) *control {
 		for i := range c.numbers {
 			c.numbers[i] = 1
 		}
-		w.every(w.control(), terms.Renew, terms.Renew, c.recover)
+		w.every(w.control(), recoverEvery, recoverEvery, c.recover)
 	}
 	return c
 }

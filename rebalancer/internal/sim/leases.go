@@ -15,6 +15,8 @@ const (
 	// watchEvery is how often a region looks at its lease, retryEvery how often unanswered questions are asked again.
 	watchEvery = 100 * time.Millisecond
 	retryEvery = 500 * time.Millisecond
+	// recoverEvery is how often the control plane looks for regions whose leases are over.
+	recoverEvery = 200 * time.Millisecond
 	// leaseFloor is the floor where leases run, as a part of the base share.
 	leaseFloor = 0.2
 )

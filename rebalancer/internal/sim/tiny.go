@@ -43,12 +43,12 @@ func (n *node) tell(to *node, fn func()) {
 	n.w.send(n.index, to.index, fn)
 }
 
-// trip is how long a message takes, about.
+// trip is how long a message takes, at most: a reply that comes late is of no use and loses the token.
 func (n *node) trip(to *node) time.Duration {
 	if to == n {
 		return 0
 	}
-	return n.w.scenario.Network.OneWay
+	return n.w.scenario.Network.OneWay * 6 / 5
 }
 
 // finish settles a request once: the answer, or the end of its budget.

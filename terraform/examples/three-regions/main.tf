@@ -60,9 +60,9 @@ provider "helm" {
 
 locals {
   regions = {
-    eu = { base_share = 500000, floor_share = 25000, failure_domain = "aws" }
-    us = { base_share = 300000, floor_share = 15000, failure_domain = "gcp" }
-    ap = { base_share = 200000, floor_share = 10000, failure_domain = "azure" }
+    eu = { base_share = 500000, failure_domain = "aws" }
+    us = { base_share = 300000, failure_domain = "gcp" }
+    ap = { base_share = 200000, failure_domain = "azure" }
   }
 
   gateway_config = {
@@ -74,8 +74,7 @@ locals {
 module "control_plane" {
   source = "../../modules/control-plane"
 
-  regions               = local.regions
-  failure_domain        = "aws"
+  regions               = { for name, r in local.regions : name => { base_share = r.base_share } }
   chart                 = var.chart
   image                 = var.image
   nats_urls             = [var.nats_urls["eu"]]

@@ -45,8 +45,8 @@ provider "helm" {
 
 locals {
   regions = {
-    eu = { base_share = 700000, floor_share = 35000, failure_domain = "aws" }
-    us = { base_share = 300000, floor_share = 15000, failure_domain = "gcp" }
+    eu = { base_share = 700000, failure_domain = "aws" }
+    us = { base_share = 300000, failure_domain = "gcp" }
   }
 
   gateway_config = {
@@ -58,8 +58,7 @@ locals {
 module "control_plane" {
   source = "../../modules/control-plane"
 
-  regions               = local.regions
-  failure_domain        = "aws"
+  regions               = { for name, r in local.regions : name => { base_share = r.base_share } }
   chart                 = var.chart
   image                 = var.image
   nats_urls             = [var.nats_urls["eu"]]

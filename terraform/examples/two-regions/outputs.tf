@@ -8,11 +8,6 @@ output "base_split" {
   value       = module.control_plane.base_split
 }
 
-output "leases" {
-  description = "Whether a lost region is fenced automatically."
-  value       = module.control_plane.leases
-}
-
 output "admin_url" {
   description = "The admin API, for partidorctl."
   value       = module.control_plane.admin_url

@@ -1,9 +1,6 @@
 locals {
   labels = { "app.kubernetes.io/part-of" = "partidor", "partidor.dev/control-plane" = "true" }
 
-  # Leases, and with them automatic fencing of a lost region, need voters in three failure domains.
-  domains = toset([for d in concat(values(var.regions)[*].failure_domain, [var.failure_domain, var.witness_failure_domain]) : d if d != ""])
-
   values = {
     image  = { repository = var.image.repository, tag = var.image.tag }
     region = { enabled = false }
@@ -15,14 +12,9 @@ locals {
     }
     postgres = { urlSecret = { name = "partidor-ledger", key = "url" } }
     controlPlane = {
-      enabled  = true
-      replicas = var.replicas
-      regions = [for name in sort(keys(var.regions)) : {
-        name          = name
-        baseShare     = var.regions[name].base_share
-        floorShare    = var.regions[name].floor_share
-        failureDomain = var.regions[name].failure_domain
-      }]
+      enabled            = true
+      replicas           = var.replicas
+      regions            = [for name in sort(keys(var.regions)) : { name = name, baseShare = var.regions[name].base_share }]
       tokens             = [for name in sort(keys(var.tokens)) : { name = name, role = var.tokens[name], secret = { name = "partidor-tokens", key = name } }]
       config             = var.rebalancer_config
       migrationURLSecret = { name = "partidor-ledger-owner", key = "url" }

@@ -3,11 +3,6 @@ output "base_split" {
   value       = { for name, r in var.regions : name => r.base_share }
 }
 
-output "leases" {
-  description = "Whether the voters are in enough failure domains (three) for leases: without them a lost region keeps its shares until an operator declares it dead."
-  value       = length(local.domains) >= 3
-}
-
 output "admin_url" {
   description = "The admin API inside the cluster, for partidorctl."
   value       = "http://partidor-rebalancer.${kubernetes_namespace_v1.this.metadata[0].name}.svc:9180"

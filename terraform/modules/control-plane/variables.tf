@@ -1,9 +1,7 @@
 variable "regions" {
-  description = "All regions: base shares in parts per million that add up to exactly 1000000, the floor that never leaves a region, and what it fails together with."
+  description = "All regions with their base shares in parts per million, which add up to exactly 1000000. The floor is a parameter of the rebalancer (rebalancer_config.parameters.floor)."
   type = map(object({
-    base_share     = number
-    floor_share    = optional(number, 0)
-    failure_domain = optional(string, "")
+    base_share = number
   }))
 
   validation {
@@ -18,22 +16,6 @@ variable "regions" {
     condition     = alltrue([for r in values(var.regions) : r.base_share >= 0 && r.base_share <= 1000000 && floor(r.base_share) == r.base_share])
     error_message = "regions: base_share must be a whole number from 0 to 1000000."
   }
-  validation {
-    condition     = alltrue([for r in values(var.regions) : r.floor_share >= 0 && r.floor_share <= r.base_share && floor(r.floor_share) == r.floor_share])
-    error_message = "regions: floor_share must be a whole number from 0 to base_share."
-  }
-}
-
-variable "failure_domain" {
-  description = "What the control plane itself fails together with: it is a voter too."
-  type        = string
-  default     = ""
-}
-
-variable "witness_failure_domain" {
-  description = "Failure domain of an optional witness, which only votes. Empty for none."
-  type        = string
-  default     = ""
 }
 
 variable "namespace" {

@@ -9,7 +9,7 @@ variable "name" {
 }
 
 variable "failure_domain" {
-  description = "What the region fails together with (a provider, a continent). Leases need three different ones among regions and control plane."
+  description = "What the region fails together with (a provider, a continent). A label."
   type        = string
   default     = ""
 }

@@ -39,12 +39,3 @@ run "adding_a_region_leaves_the_others_alone" {
     error_message = "Three regions share the whole."
   }
 }
-
-run "three_domains_mean_leases" {
-  command = plan
-
-  assert {
-    condition     = output.leases
-    error_message = "Three failure domains are enough for leases."
-  }
-}

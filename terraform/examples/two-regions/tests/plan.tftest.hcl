@@ -30,15 +30,6 @@ run "shares_add_up" {
   }
 }
 
-run "two_domains_mean_no_lease" {
-  command = plan
-
-  assert {
-    condition     = output.leases == false
-    error_message = "Two failure domains are not enough for leases."
-  }
-}
-
 run "no_secret_in_plain_values" {
   command = plan
 

@@ -26,12 +26,6 @@ run "negative_share" {
   expect_failures = [var.regions]
 }
 
-run "floor_above_share" {
-  command = plan
-  variables { regions = { eu = { base_share = 700000, floor_share = 700001 }, us = { base_share = 300000 } } }
-  expect_failures = [var.regions]
-}
-
 run "nobody_may_change" {
   command = plan
   variables { tokens = { board = "viewer" } }
@@ -54,17 +48,4 @@ run "no_replicas" {
   command = plan
   variables { replicas = 0 }
   expect_failures = [var.replicas]
-}
-
-run "a_witness_is_a_third_domain" {
-  command = plan
-  variables {
-    regions                = { eu = { base_share = 700000, failure_domain = "aws" }, us = { base_share = 300000, failure_domain = "gcp" } }
-    failure_domain         = "aws"
-    witness_failure_domain = "azure"
-  }
-  assert {
-    condition     = output.leases
-    error_message = "Two regions and a witness elsewhere are three domains."
-  }
 }

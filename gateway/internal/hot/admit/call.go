@@ -38,10 +38,10 @@ func (c *call) find(snap *snapshot.Snapshot, req *Request) (limit.Decision, bool
 	c.limits, c.shadows, c.ahead, c.failed, c.tiny = c.limitRoom[:0], c.shadowRoom[:0], true, false, false
 	route := snap.Lookup(req.Tenant, req.Route)
 	tenant := snap.Lookup(req.Tenant, limit.TenantRoute)
-	if c.add(req.Route, req, &route) {
+	if c.add(snap, req.Route, req, &route) {
 		return byRule(limit.Blocked, req.Tenant, req.Route, &route), true
 	}
-	if tenant.Rule != nil && c.add(limit.TenantRoute, req, &tenant) {
+	if tenant.Rule != nil && c.add(snap, limit.TenantRoute, req, &tenant) {
 		return byRule(limit.Blocked, req.Tenant, limit.TenantRoute, &tenant), true
 	}
 	if req.Cost == 0 {
@@ -62,9 +62,9 @@ func byRule(o limit.Outcome, tenant, route string, m *snapshot.Match) limit.Deci
 }
 
 // add takes up one match by its mode and tells whether it blocks.
-func (c *call) add(route string, req *Request, m *snapshot.Match) (blocks bool) {
+func (c *call) add(snap *snapshot.Snapshot, route string, req *Request, m *snapshot.Match) (blocks bool) {
 	if m.Shadow != nil {
-		c.shadow(route, req, m, m.Shadow)
+		c.shadow(snap, route, req, m, m.Shadow)
 	}
 	switch m.Rule.Mode {
 	case limit.Block:
@@ -72,7 +72,7 @@ func (c *call) add(route string, req *Request, m *snapshot.Match) (blocks bool) 
 	case limit.Unlimited:
 		return false
 	case limit.Shadow:
-		c.shadow(route, req, m, m.Rule)
+		c.shadow(snap, route, req, m, m.Rule)
 		return false
 	}
 	c.ahead = c.ahead && m.Rule.Prefetch && m.Rule.Shards <= 1
@@ -87,11 +87,16 @@ func (c *call) add(route string, req *Request, m *snapshot.Match) (blocks bool) 
 	return false
 }
 
-// shadow adds a limit that is only counted, in a bucket of its own.
-func (c *call) shadow(route string, req *Request, m *snapshot.Match, rule *limit.Rule) {
+// shadow adds a limit that is only counted, in a bucket of its own. That one never moves: the base split counts, or the whole
+// limit in every region where a part would be too small to admit anything.
+func (c *call) shadow(snap *snapshot.Snapshot, route string, req *Request, m *snapshot.Match, rule *limit.Rule) {
+	base := snap.Base()
+	if rule.Tiny(len(snap.Regions())) {
+		base = limit.Whole
+	}
 	c.shadows = append(c.shadows, bucket.Limit{
 		Key: limit.Key{Tenant: req.Tenant, Route: shadowPrefix + route}, Rule: rule, Revision: m.Revision,
-		Base: m.Base, Floor: m.Floor, Cost: req.Cost,
+		Base: base, Floor: snap.Floor(), Cost: req.Cost,
 	})
 }
 

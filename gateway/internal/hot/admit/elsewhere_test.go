@@ -155,3 +155,40 @@ func atHome(t *testing.T, edits ...func(*snapshot.Builder)) *snapshot.Holder {
 	h.ConsumeAtHome()
 	return h
 }
+
+// A shadow rule is judged by itself: a tiny one admits what it would as a limit, although nobody asks its home, and a tiny
+// enforced one takes nothing from the shadow beside it.
+func TestShadowIsJudgedByItself(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edits []func(*snapshot.Builder)
+		want  int64 // refusals of 50 requests
+	}{
+		"tiny alone":         {[]func(*snapshot.Builder){set("t", "r", 1, 1, mode(limit.Shadow), hourly)}, 49},
+		"tiny beside wide":   {[]func(*snapshot.Builder){set("t", "r", 1, 1, mode(limit.Shadow), hourly), set("*", "r", 1000, 1000)}, 49},
+		"wide beside tiny":   {[]func(*snapshot.Builder){set("t", "r", 100, 1, mode(limit.Shadow), hourly), set("*", "r", 1, 1)}, 10},
+		"wide, after a move": {[]func(*snapshot.Builder){set("t", "r", 100, 1, mode(limit.Shadow), hourly), set("*", "r", 1000, 1), moved("t", "r", 0)}, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, home := range []string{"eu", "us"} {
+				there := &fakeElsewhere{store: bucket.NewMemory(nil)}
+				a := newAdmitter(t, Options{Store: newFakeStore(), Elsewhere: there, Rules: atHome(t, append(tc.edits, twoRegions(t, home))...)})
+				for range 50 {
+					a.Admit(t.Context(), time.Now(), Request{Tenant: "t", Route: "r", Cost: 1})
+				}
+				want := tc.want
+				if want == 10 && home == "eu" {
+					want = 0 // eu has 60 of 100 tokens, else 40
+				}
+				if n := a.metrics.shadows[limit.Refused].Load(); n != want {
+					t.Errorf("home %s: %d would have been refused, want %d", home, n, want)
+				}
+			}
+		})
+	}
+}
+
+func moved(tenant, route string, base limit.Share) func(*snapshot.Builder) {
+	return func(b *snapshot.Builder) { b.MarkMoved(limit.Key{Tenant: tenant, Route: route}, base) }
+}
+
+func hourly(r *limit.Rule) { r.PeriodSeconds = 3600 }

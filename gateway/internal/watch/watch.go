@@ -4,7 +4,9 @@ package watch
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -15,7 +17,8 @@ import (
 const settle = 50 * time.Millisecond
 
 // File calls look once at the beginning and after path may have changed, until ctx ends. It watches the directory, not the file: editors and
-// configuration managers put a new file in the old one's place, and Kubernetes swaps a symbolic link beside it.
+// configuration managers put a new file in the old one's place, and Kubernetes swaps a symbolic link beside it. Other files
+// there may change as often as they like, such as a log that is written because of what look finds.
 func File(ctx context.Context, path string, look func(), logger *slog.Logger) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -25,6 +28,7 @@ func File(ctx context.Context, path string, look func(), logger *slog.Logger) er
 	if err := w.Add(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("watch %s: %w", path, err)
 	}
+	last := stateOf(path)
 	look() // what changed before the watch began
 	quiet := time.NewTimer(time.Hour)
 	quiet.Stop()
@@ -33,10 +37,15 @@ func File(ctx context.Context, path string, look func(), logger *slog.Logger) er
 		select {
 		case <-ctx.Done():
 			return nil
-		case _, ok := <-w.Events: // of any file there: which name stands for path is not worth guessing
+		case e, ok := <-w.Events: // of any file there: a link beside path may lead to it
 			if !ok {
 				return nil
 			}
+			now := stateOf(path)
+			if now.same(last) && filepath.Base(e.Name) != filepath.Base(path) {
+				continue
+			}
+			last = now
 			quiet.Reset(settle)
 		case err, ok := <-w.Errors:
 			if !ok {
@@ -48,4 +57,22 @@ func File(ctx context.Context, path string, look func(), logger *slog.Logger) er
 			look()
 		}
 	}
+}
+
+// state is what can be told of a file without reading it; nil where there is none.
+type state struct{ info fs.FileInfo }
+
+func stateOf(path string) state {
+	info, err := os.Stat(path) // of what a link leads to
+	if err != nil {
+		return state{}
+	}
+	return state{info}
+}
+
+func (s state) same(other state) bool {
+	if s.info == nil || other.info == nil {
+		return s.info == nil && other.info == nil
+	}
+	return os.SameFile(s.info, other.info) && s.info.Size() == other.info.Size() && s.info.ModTime().Equal(other.info.ModTime())
 }

@@ -173,7 +173,7 @@ func startGateway(ctx context.Context, upstream, redisAddr string) (addr string,
 	}()
 	stop = func() {
 		cancel()
-		_ = <-done
+		<-done //nolint:errcheck // why it ended is no news: it was asked to
 		_ = os.RemoveAll(dir)
 	}
 	select {

@@ -59,6 +59,6 @@ func (g *gateway) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	err = g.drain(context.WithoutCancel(ctx), s)
-	_ = <-failed
+	<-failed //nolint:errcheck // why it ended is no news: it was asked to
 	return err
 }

@@ -45,7 +45,7 @@ func (a *app) serve(ctx context.Context) error {
 	if err := server.Shutdown(end); err != nil {
 		server.Close() //nolint:errcheck // whoever is left has had the time
 	}
-	_ = <-done
+	<-done //nolint:errcheck // why it ended is no news: it was asked to
 	return nil
 }
 

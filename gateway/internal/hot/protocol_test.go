@@ -82,14 +82,14 @@ func TestGRPC(t *testing.T) {
 // TLS with client certificates on both sides, HTTP/2 on both sides.
 func TestMutualTLS(t *testing.T) {
 	ca := certstest.New(t)
-	upstreamTLS, err := certs.Server(config.TLS{
+	_, err := certs.Server(config.TLS{
 		CertFile: ca.Issue(t, "upstream.test").Cert, KeyFile: ca.Issue(t, "upstream.test").Key,
 	}, discard())
 	if err == nil {
 		t.Fatal("a key that is not the certificate's was accepted")
 	}
 	pair := ca.Issue(t, "upstream.test")
-	upstreamTLS, err = certs.Server(config.TLS{CertFile: pair.Cert, KeyFile: pair.Key, ClientCAFile: ca.File}, discard())
+	upstreamTLS, err := certs.Server(config.TLS{CertFile: pair.Cert, KeyFile: pair.Key, ClientCAFile: ca.File}, discard())
 	if err != nil {
 		t.Fatal(err)
 	}

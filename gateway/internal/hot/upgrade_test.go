@@ -41,8 +41,8 @@ func upgradeEcho(w http.ResponseWriter, r *http.Request) {
 	}
 	line, err := rw.ReadString('\n')
 	for ; err == nil; line, err = rw.ReadString('\n') {
-		if _, err = rw.WriteString(line); err == nil {
-			err = rw.Flush()
+		if _, err := rw.WriteString(line); err != nil || rw.Flush() != nil {
+			return
 		}
 	}
 }

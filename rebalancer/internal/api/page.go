@@ -24,7 +24,6 @@ const (
 // query reads the parameters of a request and refuses unknown ones, so that a misspelt filter never means "all".
 type query struct {
 	values url.Values
-	err    error
 }
 
 func queryOf(r *http.Request, known ...string) (*query, error) {

@@ -23,8 +23,6 @@ func gate(efficiency, refused float64) *Gates {
 const (
 	// maxMessages per minute and key while its load is in flux.
 	maxMessages = 1500
-	// steadyMessages per minute and key under steady load.
-	steadyMessages = 60
 	// noRefusals is the bound on refusals with room, in percent, where nothing is broken.
 	noRefusals = 0.05
 )
@@ -55,11 +53,6 @@ func (s Scenario) leased() Scenario {
 	terms := lease.DefaultTerms()
 	s.Leases = &terms
 	return s
-}
-
-func (g *Gates) messages(most float64) *Gates {
-	g.Messages = most
-	return g
 }
 
 const (

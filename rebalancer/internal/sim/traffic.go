@@ -28,10 +28,11 @@ type Point struct {
 	Rate float64
 }
 
-// Steps holds each point's rate until the next point; Ramp goes from point to point in straight lines.
 type (
+	// Steps holds each point's rate until the next point.
 	Steps []Point
-	Ramp  []Point
+	// Ramp goes from point to point in straight lines.
+	Ramp []Point
 )
 
 // Load implements Traffic.

@@ -30,6 +30,38 @@ func TestExpiredOverrideGivesBackWhatItReplaced(t *testing.T) {
 	}
 }
 
+// Gateways end an override by themselves, to the second: what it had replaced is back before that, so that no other rule holds
+// and clamps in between. One that nothing had stood before lasts to its end.
+func TestReplacedRuleIsBackBeforeItsOverrideEnds(t *testing.T) {
+	pg, db := opened(t)
+	term := lead(t, pg, "x")
+	exec(t, db, insertRule, "a", "r")
+	exec(t, db, `UPDATE rate_limit_rule SET capacity = 99, expires_at = now() + interval '4 seconds'`)
+	exec(t, db, `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, expires_at) VALUES ('b', 'r', 5, 1, now() + interval '4 seconds')`)
+	if n, err := pg.EndExpired(t.Context(), term); n != 1 || err != nil {
+		t.Fatalf("%d ended, %v; want a's", n, err)
+	}
+	if got := one[string](t, db, `SELECT string_agg(concat_ws(' ', tenant_id, capacity, expires_at IS NULL), ',' ORDER BY tenant_id) FROM rate_limit_rule`); got != "a 10 t,b 5 f" {
+		t.Errorf("rules %q, want a's own rule back and b's still there", got)
+	}
+}
+
+// An override whose predecessor is refused now, here because of a limit over all routes, ends all the same, and so do others.
+func TestOneOverrideThatCannotGiveBackHoldsUpNoOther(t *testing.T) {
+	pg, db := opened(t)
+	term := lead(t, pg, "x")
+	exec(t, db, `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, shards) VALUES ('a', 'r', 1000, 100, 8)`)
+	exec(t, db, insertRule, "b", "r")
+	exec(t, db, `UPDATE rate_limit_rule SET capacity = 99, shards = 1, expires_at = now() - interval '1 second'`)
+	exec(t, db, insertRule, "a", "@tenant")
+	if n, err := pg.EndExpired(t.Context(), term); n != 2 || err != nil {
+		t.Fatalf("%d ended, %v; want both", n, err)
+	}
+	if got := one[string](t, db, `SELECT string_agg(concat_ws(' ', tenant_id, route_id, capacity), ',' ORDER BY tenant_id) FROM rate_limit_rule`); got != "a @tenant 10,b r 10" {
+		t.Errorf("rules %q, want b's own rule back and a's gone", got)
+	}
+}
+
 func TestDemandIsRecordedRolledUpAndDropped(t *testing.T) {
 	pg, db := opened(t)
 	term := lead(t, pg, "x")

@@ -40,7 +40,7 @@ const (
 	// recordKeys is how many keys are recorded one by one.
 	recordKeys = 200
 	// expireEvery and ageEvery are the turns of the rest; recording has the minute.
-	expireEvery = 10 * time.Second
+	expireEvery = ledger.EndAhead / 2 // so that what comes back is there in time
 	ageEvery    = 10 * time.Minute
 	timeout     = time.Minute
 )

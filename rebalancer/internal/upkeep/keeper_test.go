@@ -44,7 +44,7 @@ func TestUpkeepGoesOnAfterAFailure(t *testing.T) {
 		defer cancel()
 		time.AfterFunc(10*time.Minute+time.Second, func() { s.fail.Store(false) })
 		k.Lead(ctx, 1)
-		if s.minutes != 20 || s.rolled != 3 || s.aged != 3 || s.expired != 180 {
+		if s.minutes != 20 || s.rolled != 3 || s.aged != 3 || s.expired != 720 {
 			t.Errorf("kept %d minutes, rolled up %d times, aged %d times, ended rules %d times", s.minutes, s.rolled, s.aged, s.expired)
 		}
 	})

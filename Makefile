@@ -33,9 +33,11 @@ build: ## build the programs into bin/
 demo: ## two regions share limits in this terminal; DEMO_FLAGS="-for 30s -json" for a short run with a summary
 	@$(GO) run ./deploy/demo $(DEMO_FLAGS)
 
+# The end-to-end tests come last and alone: their processes need the processors, and their load is timed.
 .PHONY: test
-test: ## all tests, with the race detector, in random order
-	$(GO) test -race -shuffle=on -timeout 10m work
+test: deps ## all tests, with the race detector, in random order
+	$(GO) test -race -shuffle=on -timeout 15m $$($(GO) list work | grep -v /deploy/e2e)
+	$(GO) test -race -count=1 -timeout 10m ./deploy/e2e/...
 
 .PHONY: e2e
 e2e: ## real processes: 2 regions x 2 gateways, 2 Redis, PostgreSQL, NATS

@@ -67,7 +67,7 @@ routes:
   - {id: %s, methods: [POST], path: /orders, upstream: orders}
 redis: {addresses: [%q]}
 rules: {file: %q}
-decision: {deadline: 250ms}
+decision: {deadline: 1s}
 usage: {interval: 500ms, heartbeat: 500ms}
 `, r.name, instance, upstream, route, r.address, rules)
 	data, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")

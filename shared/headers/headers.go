@@ -45,15 +45,15 @@ func Set(h http.Header, d *limit.Decision) {
 	buf = AppendName(buf, d.Key.Route)
 	name := len(buf) - ends[2]
 	buf = append(buf, ";q="...)
-	buf = strconv.AppendInt(buf, n.quota, 10)
+	buf = appendItem(buf, n.quota)
 	buf = append(buf, ";w="...)
-	buf = strconv.AppendInt(buf, n.window, 10)
+	buf = appendItem(buf, n.window)
 	ends[3] = len(buf)
 	buf = append(buf, buf[ends[2]:ends[2]+name]...)
 	buf = append(buf, ";r="...)
-	buf = strconv.AppendInt(buf, n.remaining, 10)
+	buf = appendItem(buf, n.remaining)
 	buf = append(buf, ";t="...)
-	buf = strconv.AppendInt(buf, n.spend, 10)
+	buf = appendItem(buf, n.spend)
 	ends[4] = len(buf)
 
 	all := string(buf)
@@ -68,6 +68,9 @@ func Set(h http.Header, d *limit.Decision) {
 	putItem(h, headerPolicy, values[3:4:4], name)
 	putItem(h, headerRateLimit, values[4:5:5], name)
 }
+
+// appendItem appends a number of a list field, which more than 15 digits would make unreadable as a whole.
+func appendItem(dst []byte, n int64) []byte { return strconv.AppendInt(dst, min(n, mostItem), 10) }
 
 // putItem puts our item, whose first bytes are its name, behind those of the list that is there.
 func putItem(h http.Header, field string, ours []string, name int) {

@@ -59,11 +59,13 @@ func seconds(d time.Duration) int64 {
 	return s
 }
 
-// ceil rounds up, to at least 1 and at most what a header field may say (RFC 9651: 15 digits).
+// mostItem is the largest integer of structured fields (RFC 9651 §3.3.1).
+const mostItem = 999_999_999_999_999
+
+// ceil rounds up, to at least 1 and at most what a list field may say.
 func ceil(s float64) int64 {
-	const most = 999_999_999_999_999
-	if !(s < most) {
-		return most
+	if !(s < mostItem) {
+		return mostItem
 	}
 	return max(1, int64(math.Ceil(s)))
 }

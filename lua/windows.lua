@@ -94,9 +94,10 @@ local function begin_window(b, env)
   end
 end
 
+-- count notes what was used, or given back: a log gives back its newest entries.
 local function count(b, amount)
   if b.rule.algorithm == LOG then
-    amount = math.max(0, ceil(amount - TOLERANCE))
+    amount = amount < 0 and -floor(TOLERANCE - amount) or ceil(amount - TOLERANCE)
     b.added = b.added + amount
   end
   b.used = math.max(0, b.used + amount)
@@ -135,7 +136,8 @@ local function window_reset(b, env)
   return left
 end
 
--- write_log forgets what no longer counts, pulls entries of a clock that was ahead to the present, and adds the new ones.
+-- write_log forgets what no longer counts, pulls entries of a clock that was ahead to the present, and adds the new ones or
+-- takes back the newest.
 local function write_log(b, env)
   local key, now = log_key(b), format('%.0f', env.now)
   if b.clear then
@@ -145,6 +147,10 @@ local function write_log(b, env)
     if b.stepped then
       for _, member in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. now, '+inf')) do redis.call('ZADD', key, now, member) end
     end
+  end
+  if b.added < 0 then
+    redis.call('ZPOPMAX', key, format('%.0f', -b.added))
+    b.added = 0
   end
   local args = {}
   for i = 1, b.added do

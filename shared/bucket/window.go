@@ -91,14 +91,18 @@ func (b *bucket) beginWindow(now int64) {
 	}
 }
 
-// consume takes amount, which may be negative, from the level. Windows count it.
+// consume takes amount, which may be negative, from the level. Windows count it; a log gives back its newest entries.
 func (b *bucket) consume(amount float64) {
 	b.Tokens = tidy(b.Tokens - amount)
 	switch b.Numbers.Algorithm {
 	case limit.TokenBucket:
 		return
 	case limit.SlidingWindowLog:
-		amount = max(0, math.Ceil(amount-tolerance))
+		if amount < 0 {
+			amount = -math.Floor(tolerance - amount)
+		} else {
+			amount = math.Ceil(amount - tolerance)
+		}
 		b.added += int(amount)
 	}
 	b.Used = max(0, b.Used+amount)
@@ -144,8 +148,8 @@ func (b *bucket) windowReset(now int64) float64 {
 	return float64(left)
 }
 
-// keepLog forgets what no longer counts, pulls entries of a clock that was ahead to the present, and adds the new ones. The
-// slice is never changed in place: the state it came from may still be read.
+// keepLog forgets what no longer counts, pulls entries of a clock that was ahead to the present, and adds the new ones or takes
+// back the newest. The slice is never changed in place: the state it came from may still be read.
 func (b *bucket) keepLog(now int64) {
 	if b.Numbers.Algorithm != limit.SlidingWindowLog {
 		b.Log = nil
@@ -157,6 +161,7 @@ func (b *bucket) keepLog(now int64) {
 			log[i] = now
 		}
 	}
+	log = log[:max(0, len(log)+min(0, b.added))]
 	for range b.added {
 		log = append(log, now)
 	}

@@ -167,3 +167,34 @@ func TestWindowRuleChanges(t *testing.T) {
 		})
 	}
 }
+
+// What comes back unused is there again, whatever the algorithm, and a log then forgets its newest entries.
+func TestWindowsTakeBackWhatWasNotUsed(t *testing.T) {
+	for _, algorithm := range []limit.Algorithm{limit.FixedWindow, limit.SlidingWindowLog, limit.SlidingWindowCounter} {
+		t.Run(algorithm.String(), func(t *testing.T) {
+			w := newWorld(t)
+			for _, store := range []func() Store{func() Store { return w.redis }, func() Store { return w.memory }} {
+				w.reset()
+				s := store()
+				take := one(&limit.Rule{Capacity: 5, PeriodSeconds: 1, Algorithm: algorithm, WindowSeconds: 1000}, 1)
+				back := one(take[0].Rule, 0)
+				back[0].Owed = -1
+				for range 100 {
+					if d := mustTake(t, s, take); d.Outcome != limit.Allowed {
+						t.Fatalf("taken and given back, then %v", d.Outcome)
+					}
+					w.advance(1000)
+					mustTake(t, s, back)
+				}
+				for i := range 5 {
+					if d := mustTake(t, s, take); d.Outcome != limit.Allowed || d.Remaining != int64(4-i) {
+						t.Fatalf("%d: %v, remaining %d", i, d.Outcome, d.Remaining)
+					}
+				}
+				if d := mustTake(t, s, take); d.Outcome != limit.Refused {
+					t.Errorf("6th of 5: %v", d.Outcome)
+				}
+			}
+		})
+	}
+}

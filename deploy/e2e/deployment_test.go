@@ -129,8 +129,10 @@ func (d *deployment) seed(t *testing.T) {
 	// The statement that always has to work, as it is written in the design.
 	d.exec(t, `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second) VALUES ('shop-a', 'create-order', 200, 100);`)
 	d.exec(t, `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second) VALUES
-		('curl', 'create-order', 4, 1), ('flood', 'create-order', 200, 100), ('swing', 'create-order', 200, 100),
+		('flood', 'create-order', 200, 100), ('swing', 'create-order', 200, 100),
 		('edit', 'create-order', 50, 5), ('outage', 'create-order', 100, 50)`)
+	d.exec(t, `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, refill_period_seconds) VALUES
+		('curl', 'create-order', 2, 1, 30)`)
 	for _, tenant := range []string{"shop-a", "curl", "flood", "swing", "edit", "outage", "norule"} {
 		d.exec(t, `INSERT INTO tenant (id) VALUES ($1)`, tenant)
 		d.exec(t, `INSERT INTO api_key (hash, tenant_id) VALUES (sha256(convert_to($1, 'UTF8')), $2)`, "key-"+tenant, tenant)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -35,22 +36,25 @@ func TestTwoRegions(t *testing.T) {
 	}
 }
 
-// Capacity 4 worldwide is 2.8 tokens in eu: the third order is refused, and told truly when to come back.
+// Capacity 2, three orders, each to another gateway, one of them in the other region: the third is refused, and told truly
+// when to come back. A limit this small is kept whole, at its home.
 func threeOrders(t *testing.T, d *deployment) {
-	g := d.regions["eu"].gateways[0]
+	eu, us := d.regions["eu"].gateways, d.regions["us"].gateways
 	for i, want := range []struct {
+		gateway   *gateway
 		status    int
 		remaining string
-	}{{http.StatusOK, "1"}, {http.StatusOK, "0"}, {http.StatusTooManyRequests, "0"}} {
-		resp := g.order(t, "curl")
+	}{{eu[0], http.StatusOK, "1"}, {us[0], http.StatusOK, "0"}, {eu[1], http.StatusTooManyRequests, "0"}} {
+		resp := want.gateway.order(t, "curl")
 		h := resp.Header
-		if resp.StatusCode != want.status || h.Get("X-RateLimit-Limit") != "4" || h.Get("X-RateLimit-Remaining") != want.remaining {
+		if resp.StatusCode != want.status || h.Get("X-RateLimit-Limit") != "2" || h.Get("X-RateLimit-Remaining") != want.remaining {
 			t.Errorf("order %d: %d, %v; want %d with %s remaining", i+1, resp.StatusCode, h, want.status, want.remaining)
 		}
-		if got := h.Get("RateLimit-Policy"); got != `"create-order";q=4;w=4` {
+		if got := h.Get("RateLimit-Policy"); got != `"create-order";q=2;w=60` {
 			t.Errorf("RateLimit-Policy %s", got)
 		}
-		if (h.Get("Retry-After") != "") != (want.status == http.StatusTooManyRequests) {
+		wait, err := strconv.Atoi(h.Get("Retry-After"))
+		if refused := want.status == http.StatusTooManyRequests; refused != (err == nil) || refused && (wait < 1 || wait > 31) {
 			t.Errorf("order %d: Retry-After %q", i+1, h.Get("Retry-After"))
 		}
 	}

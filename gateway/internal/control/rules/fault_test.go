@@ -87,6 +87,29 @@ func TestRegionsWithoutOursKeepTheLastGoodOnes(t *testing.T) {
 	}
 }
 
+// Floors that do not fit into one limit would admit more than that where rights are lost: a base share is the most a floor is.
+func TestFloorsFitIntoTheLimit(t *testing.T) {
+	l := newLedger(t)
+	l.exec(`INSERT INTO region (name, base_share, floor_share) VALUES ('eu', 700000, 900000), ('us', 300000, 200000)`)
+	l.exec(`INSERT INTO parameter (name, value) VALUES ('floor', 'null')`)
+	l.read()
+	sum := limit.Share(0)
+	for _, r := range l.holder.Load().Regions() {
+		if r.Floor > r.Base {
+			t.Errorf("%s: floor %d above base %d", r.Name, r.Floor, r.Base)
+		}
+		sum += r.Floor
+	}
+	if sum > limit.Whole {
+		t.Errorf("floors add up to %d", sum)
+	}
+	l.exec(`UPDATE region SET floor_share = NULL`)
+	l.read()
+	if got := l.holder.Load().Floor(); got != 35_000 || l.loader.Status().Faults == 0 {
+		t.Errorf("floor %d with a parameter of null, want the configured 5 %% of the base and a fault", got)
+	}
+}
+
 func TestGatewayOfAnUnknownRegionIsNotReady(t *testing.T) {
 	l := newLedger(t)
 	l.exec(`INSERT INTO region (name, base_share) VALUES ('us', 1000000)`)

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,10 +22,10 @@ func (r *reading) parameters(floor limit.Share) error {
 		var err error
 		switch name {
 		case "shadow":
-			err = json.Unmarshal(value, &r.Shadow)
+			err = parameterValue(value, &r.Shadow)
 		case "floor":
 			var part float64
-			if err = json.Unmarshal(value, &part); err == nil && !(part >= 0 && part <= 1) {
+			if err = parameterValue(value, &part); err == nil && !(part >= 0 && part <= 1) {
 				err = fmt.Errorf("%v, must be from 0 to 1", part)
 			}
 			if err == nil {
@@ -35,6 +36,14 @@ func (r *reading) parameters(floor limit.Share) error {
 			r.bad(Fault{Table: tableParameter, Name: name, Err: err})
 		}
 	})
+}
+
+// parameterValue reads a JSON value; null is none.
+func parameterValue(value []byte, into any) error {
+	if string(value) == "null" {
+		return errors.New("null is no value")
+	}
+	return json.Unmarshal(value, into)
 }
 
 func (r *reading) regions(own string) error {
@@ -48,7 +57,9 @@ func (r *reading) regions(own string) error {
 	err := r.each(queryRegions, nil, []any{&name, &base, &floor, &domain, &at.Epoch, &at.Number}, func() {
 		region := snapshot.Region{Name: name, Base: limit.Share(base), Floor: limit.Share(base) * r.floor / limit.Whole, Domain: domain}
 		if floor != nil {
-			region.Floor = limit.Share(*floor)
+			// Never above the base: the floors of all regions must fit into one limit, also while a change of the base split is
+			// under way. Where rights are lost nothing but the floors counts.
+			region.Floor = min(limit.Share(*floor), region.Base)
 		}
 		r.Regions = append(r.Regions, region)
 		r.RegionsAt = r.RegionsAt.Max(r.at(at))

@@ -3,6 +3,8 @@ package rules_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -174,6 +176,29 @@ func TestSourceAwayWhileRunning(t *testing.T) {
 		time.Sleep(31 * time.Second)
 		if got := capacity(h); got != 2 || l.Status().Err != nil {
 			t.Errorf("capacity %d, error %v after the source is back", got, l.Status().Err)
+		}
+	})
+}
+
+// A source that goes on failing is logged once, and again when it fails in another way: whoever edits a rules file reads there
+// what is wrong with the latest version.
+func TestEachFaultIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		src := &source{visible: 1}
+		l, _ := running(t, src, func(o *rules.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		for _, fault := range []string{"revision not raised", "unknown field"} {
+			src.show(1, errors.New(fault))
+			l.Look()
+			time.Sleep(time.Minute)
+		}
+		src.show(2, nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for _, fault := range []string{"revision not raised", "unknown field"} {
+			if n := strings.Count(log.String(), fault); n != 1 {
+				t.Errorf("%q is logged %d times:\n%s", fault, n, log.String())
+			}
 		}
 	})
 }

@@ -70,7 +70,7 @@ func (l *Loader) note(ctx context.Context, begin time.Time, inc *Increment, err 
 	before := l.status
 	l.status.Err = err
 	if err != nil {
-		if before.Err == nil {
+		if before.Err == nil || before.Err.Error() != err.Error() { // a file that is wrong in another way now is news
 			l.o.Logger.ErrorContext(ctx, "rules cannot be read, the last ones stay in force", "source", l.o.Source.Name(), "error", err)
 		}
 		return false

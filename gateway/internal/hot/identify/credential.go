@@ -79,9 +79,13 @@ func (p *parser) find(h http.Header, rawQuery string) (string, error) {
 	return found, check(found)
 }
 
-// authorization reads "scheme credential" of one of the schemes: the scheme without regard to case, any number of spaces.
+// authorization reads "scheme credential" of one of the schemes: the scheme without regard to case, any number of spaces. Tabs
+// count as spaces, as they do for many upstreams.
 func (p *parser) authorization(v string) (token string, ok bool) {
-	scheme, token, _ := strings.Cut(trim(v), " ")
+	scheme := trim(v)
+	if i := strings.IndexAny(scheme, " \t"); i >= 0 {
+		scheme, token = scheme[:i], scheme[i:]
+	}
 	for _, s := range p.schemes {
 		if strings.EqualFold(scheme, s) {
 			return trim(token), true

@@ -68,6 +68,8 @@ func TestTenant(t *testing.T) {
 		{"scheme", apiKey, header("Authorization", "ApiKey k-t1"), "", "t1", nil},
 		{"scheme in lower case", apiKey, header("Authorization", "apikey k-t1"), "", "t1", nil},
 		{"scheme with extra spaces", apiKey, header("Authorization", "APIKEY   k-t1 "), "", "t1", nil},
+		{"scheme and a tab", apiKey, header("Authorization", "ApiKey\tk-t1"), "", "t1", nil},
+		{"scheme and a tab beside the header", apiKey, header("Authorization", "ApiKey\tk-t2", "X-Api-Key", "k-t1"), "", "", ErrAmbiguous},
 		{"another scheme of ours", apiKey, header("Authorization", "bearer k-t2"), "", "t2", nil},
 		{"a scheme of the upstream", apiKey, header("Authorization", "Basic k-t1"), "", "", ErrMissing},
 		{"a scheme of the upstream beside the header", apiKey, header("Authorization", "Basic x", "X-Api-Key", "k-t1"), "", "t1", nil},

@@ -30,6 +30,9 @@ func (x *exchange) body() io.ReadCloser {
 		control:    http.NewResponseController(x.recorder.ResponseWriter),
 		silence:    x.generation.config.Server.BodyTimeout,
 	}
+	if total := x.route.Timeouts.Total; total > 0 {
+		x.prompt.end = time.Now().Add(total)
+	}
 	if most := x.route.MaxBodyBytes; most > 0 {
 		return http.MaxBytesReader(x.recorder.ResponseWriter, x.prompt, most)
 	}
@@ -42,12 +45,17 @@ type promptBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 	silence time.Duration
+	end     time.Time // of the whole exchange; zero where nothing bounds it
 	ended   atomic.Bool
 }
 
 func (b *promptBody) Read(p []byte) (int, error) {
 	// Writers that know no deadlines have no clients that are slow.
-	_ = b.control.SetReadDeadline(time.Now().Add(b.silence))
+	deadline := time.Now().Add(b.silence)
+	if !b.end.IsZero() && b.end.Before(deadline) {
+		deadline = b.end // A transport that gives up waits for a read under way: the context's deadline alone ends nothing.
+	}
+	_ = b.control.SetReadDeadline(deadline)
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
 		b.ended.Store(true)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/net/http/httpguts"
 
 	"partidor.dev/partidor/gateway/internal/hot/admit"
 	"partidor.dev/partidor/gateway/internal/hot/identify"
@@ -64,7 +65,7 @@ func (x *exchange) serve(ctx context.Context) {
 	if x.gone() {
 		return
 	}
-	dropUpgrade(x.in.Header, x.route.Upgrades)
+	dropUpgrade(x.in.Header, x.route.upgrades)
 	x.request = proxy.Request{
 		Path:     match.Path,
 		Tenant:   x.tenant,
@@ -130,6 +131,11 @@ func (x *exchange) preflight(method string) {
 }
 
 func (x *exchange) findRoute() (route.Match, bool) {
+	// net/http judges the Host header, not the host of an absolute-form target, which then takes the header's place.
+	if !httpguts.ValidHostHeader(x.in.Host) {
+		x.refuse(respond.MalformedRequest, 0)
+		return route.Match{}, false
+	}
 	match, err := x.generation.table.Match(x.in.Host, x.in.Method, x.in.URL.EscapedPath())
 	if err != nil {
 		x.refuseRoute(err)

@@ -82,7 +82,7 @@ type echo struct {
 func newEcho(t *testing.T, handler http.HandlerFunc) *echo {
 	t.Helper()
 	e := &echo{}
-	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	e.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e.hits.Add(1)
 		e.last.Store(r.Clone(context.Background()))
 		if handler != nil {
@@ -91,6 +91,10 @@ func newEcho(t *testing.T, handler http.HandlerFunc) *echo {
 		}
 		_, _ = io.WriteString(w, "echo "+r.URL.RequestURI())
 	}))
+	e.Config.Protocols = new(http.Protocols)
+	e.Config.Protocols.SetHTTP1(true)
+	e.Config.Protocols.SetUnencryptedHTTP2(true)
+	e.Start()
 	t.Cleanup(e.Close)
 	return e
 }

@@ -34,10 +34,11 @@ type generation struct {
 // servedRoute is a route with what it takes to serve it.
 type servedRoute struct {
 	*route.Route
-	cost    int64
-	proxy   *proxy.Route
-	shedder *shedder
-	metrics routeMetrics
+	cost     int64
+	upgrades []string // Protocols that clients may switch to, and that the upstream's own protocol can carry.
+	proxy    *proxy.Route
+	shedder  *shedder
+	metrics  routeMetrics
 }
 
 // Check tells what a configuration that is valid field by field still gets wrong as a whole: routes that contradict each
@@ -105,12 +106,17 @@ func (g *generation) serve(old *generation, logger *slog.Logger) error {
 		if err != nil {
 			return fmt.Errorf("routes[%d]: %w", i, err)
 		}
+		upgrades := r.Upgrades
+		if g.config.Upstreams[r.Upstream].Protocol != config.ProtocolHTTP1 {
+			upgrades = nil // HTTP/2 has no such switch: a transport would fail, as if the upstream had.
+		}
 		g.routes[i] = servedRoute{
-			Route:   r,
-			cost:    r.CostOrDefault(),
-			proxy:   p,
-			shedder: old.shedderOf(r),
-			metrics: newRouteMetrics(r),
+			Route:    r,
+			cost:     r.CostOrDefault(),
+			upgrades: upgrades,
+			proxy:    p,
+			shedder:  old.shedderOf(r),
+			metrics:  newRouteMetrics(r),
 		}
 	}
 	return nil

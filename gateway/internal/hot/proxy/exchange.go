@@ -77,13 +77,18 @@ type countedBody struct {
 	io.Reader
 	started atomic.Bool
 	failed  atomic.Pointer[error]
+	ended   func() // Called at the body's end; nil for nothing to do.
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	b.started.Store(true)
 	n, err := b.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
+	switch {
+	case err == nil:
+	case !errors.Is(err, io.EOF):
 		b.failed.Store(&err)
+	case b.ended != nil:
+		b.ended()
 	}
 	return n, err
 }

@@ -9,7 +9,10 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"os"
+	"strings"
 	"sync"
+
+	"golang.org/x/net/http/httpguts"
 
 	"partidor.dev/partidor/gateway/internal/hot/respond"
 	"partidor.dev/partidor/gateway/internal/hot/route"
@@ -112,10 +115,32 @@ func (p *Route) rewrite(pr *httputil.ProxyRequest) {
 		pr.Out.Host = host
 	}
 	if pr.Out.Body != nil {
-		x.body = &countedBody{Reader: pr.Out.Body}
+		x.body = &countedBody{Reader: pr.Out.Body, ended: p.passTrailers(pr)}
 		pr.Out.Body = x.body
 	}
 	p.request.apply(h)
+}
+
+// passTrailers lets the trailers that the client announced follow its body, but for those that could speak in the gateway's
+// name and those that a transport would refuse. What it returns, nil where there are none, takes their values over: they
+// come behind the body, after the request was copied.
+func (p *Route) passTrailers(pr *httputil.ProxyRequest) func() {
+	in, out := pr.In.Trailer, pr.Out.Trailer
+	for name := range out {
+		if name == p.settings.TenantHeader || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") ||
+			strings.IndexByte(name, '_') >= 0 || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidTrailerHeader(name) {
+			delete(out, name)
+		}
+	}
+	if len(out) == 0 {
+		pr.Out.Trailer = nil
+		return nil
+	}
+	return func() {
+		for name := range out {
+			out[name] = in[name]
+		}
+	}
 }
 
 // setForwarded tells the upstream who the client is, in the gateway's own words.
@@ -139,7 +164,13 @@ func setForwarded(h http.Header, in *http.Request, q *Request) {
 
 var httpProto, httpsProto = []string{"http"}, []string{"https"}
 
+// errStatus: net/http takes any three digits for a status, but sends none below 100.
+var errStatus = errors.New("upstream answered with a status below 100")
+
 func (p *Route) modify(resp *http.Response) error {
+	if resp.StatusCode < 100 {
+		return errStatus
+	}
 	x := exchangeOf(resp.Request.Context())
 	p.response.apply(resp.Header)
 	x.request.Observer.Response(resp.Header, resp.StatusCode)

@@ -18,6 +18,9 @@ const (
 	MaxPeriodSeconds = 315_576_000
 	// MaxShards bounds shards.
 	MaxShards = 64
+	// MinShardCapacity is the least capacity per shard. A shard is further divided among regions, and what it holds must do
+	// for any request: parts of a token would never admit one.
+	MinShardCapacity = 100
 	// MaxLogCapacity bounds the capacity of a sliding window log, whose memory grows with it.
 	MaxLogCapacity = 10_000
 )
@@ -177,6 +180,8 @@ func (r *Rule) Validate() error {
 	}
 	if r.Shards < 0 || r.Shards > MaxShards {
 		bad("shards: %d, must be from 0 to %d", r.Shards, MaxShards)
+	} else if r.Shards > 1 && r.Capacity > 0 && r.Capacity < int64(r.Shards)*MinShardCapacity {
+		bad("shards: %d, needs a capacity of at least %d", r.Shards, r.Shards*MinShardCapacity)
 	}
 	if int(r.Algorithm) >= len(algorithmNames) {
 		bad("algorithm: unknown")

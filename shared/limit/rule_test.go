@@ -46,6 +46,8 @@ func TestRuleValidate(t *testing.T) {
 		{"sharded window", func(r *Rule) { r.Algorithm, r.WindowSeconds, r.Shards = FixedWindow, 60, 4 }, "shards: not for fixed_window"},
 		{"prefetched window", func(r *Rule) { r.Algorithm, r.WindowSeconds, r.Prefetch = FixedWindow, 60, true }, "prefetch: not for"},
 		{"shards", func(r *Rule) { r.Shards = MaxShards + 1 }, "shards: 65"},
+		{"shards too small to admit anything", func(r *Rule) { r.Capacity, r.Shards = 399, 4 }, "shards: 4, needs a capacity of at least 400"},
+		{"shards just large enough", func(r *Rule) { r.Capacity, r.Shards = 400, 4 }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := good()

@@ -37,7 +37,9 @@ func TestChecksAgreeWithValidate(t *testing.T) {
 		{"long log", "capacity, algorithm, window_seconds", "10001, 'sliding_window_log', 60", "capacity", limit.Rule{Capacity: 10_001, PeriodSeconds: 1, Algorithm: limit.SlidingWindowLog, WindowSeconds: 60}},
 		{"prefetch of a window", "capacity, algorithm, window_seconds, prefetch", "5, 'fixed_window', 60, true", "prefetch", limit.Rule{Capacity: 5, PeriodSeconds: 1, Algorithm: limit.FixedWindow, WindowSeconds: 60, Prefetch: true}},
 		{"shards of a window", "capacity, algorithm, window_seconds, shards", "5, 'fixed_window', 60, 2", "shards", limit.Rule{Capacity: 5, PeriodSeconds: 1, Algorithm: limit.FixedWindow, WindowSeconds: 60, Shards: 2}},
-		{"65 shards", "capacity, refill_per_second, shards", "500, 1, 65", "shards", limit.Rule{Capacity: 500, Refill: 1, PeriodSeconds: 1, Shards: 65}},
+		{"small shards", "capacity, refill_per_second, shards", "399, 1, 4", "shards", limit.Rule{Capacity: 399, Refill: 1, PeriodSeconds: 1, Shards: 4}},
+		{"4 shards", "capacity, refill_per_second, shards", "400, 1, 4", "", limit.Rule{Capacity: 400, Refill: 1, PeriodSeconds: 1, Shards: 4}},
+		{"65 shards", "capacity, refill_per_second, shards", "6500, 1, 65", "shards", limit.Rule{Capacity: 6500, Refill: 1, PeriodSeconds: 1, Shards: 65}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if err := c.rule.Validate(); (err == nil) != (c.field == "") {

@@ -92,6 +92,29 @@ func TestMigrationsGoUpAndDownAndUp(t *testing.T) {
 	}
 }
 
+// Rows that older CHECKs let through are put right, not in the way.
+func TestNewerBoundsPutOldRowsRight(t *testing.T) {
+	url, db := migrated(t)
+	m, err := NewMigrator(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if _, err := m.DownTo(t.Context(), 10); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, shards, expires_at)
+		VALUES ('a', '@tenant', 5, 1, 1, 'infinity'), ('b', 'r', 50, 1, 8, NULL), ('c', 'r', 5000, 1, 8, '-infinity'), ('d', 'r', 5, 1, 1, '12026-01-01')`)
+	exec(t, db, `INSERT INTO tenant (id) VALUES ('a'); INSERT INTO api_key (hash, tenant_id, expires_at) VALUES (sha256('k'), 'a', 'infinity')`)
+	if _, err := m.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := one[string](t, db, `SELECT string_agg(concat_ws(' ', tenant_id, shards, extract(year FROM expires_at AT TIME ZONE 'UTC')), ', ' ORDER BY tenant_id) FROM rate_limit_rule`)
+	if want := "a 1, b 1, c 8 1970, d 1"; got != want {
+		t.Errorf("rules %q, want %q", got, want)
+	}
+}
+
 func TestRuleOfTheDesignRunsVerbatim(t *testing.T) {
 	_, db := migrated(t)
 	exec(t, db, `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second) VALUES ('shop-a', 'create-order', 200, 100);`)

@@ -84,7 +84,7 @@ func (a *Admitter) present(now time.Time, c *call) (debt bool) {
 		if c.hot[i] == nil {
 			continue
 		}
-		if b := c.hot[i].batch.Load(); b != nil && lim.Revision.Newer(b.revision) && b.life == a.memory.life.Load() {
+		if b := c.hot[i].batch.Load(); b != nil && !b.under(lim) && b.life == a.memory.life.Load() {
 			lim.Owed -= c.hot[i].withdraw()
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/fallback"
 	"partidor.dev/partidor/shared/limit"
 )
@@ -49,14 +50,19 @@ type batch struct {
 	left     atomic.Int64
 	decision limit.Decision // that brought them
 	revision limit.Revision // asked under
+	rule     *limit.Rule    // asked by
 	life     uint64
 	at       int64
 	size     int64 // tokens that were or will be used, under the lock
 }
 
-// trusted tells whether a batch may still be spent on a request whose rules are of the given revision.
-func (b *batch) trusted(life uint64, now limit.Revision) bool {
-	return b.life == life && !now.Newer(b.revision)
+// trusted tells whether a batch may still be spent on lim.
+func (b *batch) trusted(life uint64, lim *bucket.Limit) bool { return b.life == life && b.under(lim) }
+
+// under tells whether lim's rule is still the one that the batch was taken under. A rule that ends by itself hands over to
+// another without a newer revision.
+func (b *batch) under(lim *bucket.Limit) bool {
+	return !lim.Revision.Newer(b.revision) && (lim.Rule == b.rule || *lim.Rule == *b.rule)
 }
 
 // take spends cost from the batch.
@@ -104,7 +110,7 @@ func (a *Admitter) spendAhead(c *call) (limit.Decision, bool) {
 		if c.hot[i] != nil {
 			from[i] = c.hot[i].batch.Load()
 		}
-		if from[i] == nil || !from[i].trusted(life, lim.Revision) || !from[i].take(lim.Cost) {
+		if from[i] == nil || !from[i].trusted(life, lim) || !from[i].take(lim.Cost) {
 			for j := range i {
 				from[j].left.Add(c.limits[j].Cost)
 			}
@@ -233,7 +239,7 @@ func (f *fetched) landed(c *call, i int, d *limit.Decision, at int64, life uint6
 	if d.Ahead <= 0 {
 		return
 	}
-	b := &batch{decision: *d, revision: lim.Revision, life: life, at: at, size: d.Ahead}
+	b := &batch{decision: *d, revision: lim.Revision, rule: lim.Rule, life: life, at: at, size: d.Ahead}
 	b.left.Store(d.Ahead)
 	if old := f.batch.Load(); old != nil {
 		rest := old.left.Swap(0)

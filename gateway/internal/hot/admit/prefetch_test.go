@@ -325,3 +325,40 @@ func cpuTime(b *testing.B) time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// Tokens taken under a rule that has been deleted, or has ended by itself and left its revision behind, are not spent on the
+// next match's account.
+func TestTokensOfARuleThatEndedAreNotSpent(t *testing.T) {
+	for name, over := range map[string]func(*snapshot.Builder){
+		"deleted": func(b *snapshot.Builder) { b.DeleteRule("t1", "items", revisionOf(7)) },
+		"ended":   func(b *snapshot.Builder) { b.Expire(time.Now()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				end := time.Now().Add(time.Second)
+				h := rules(t, set("*", "items", 5, 1, prefetch, revision(1)),
+					set("t1", "items", 10_000, 10_000, prefetch, revision(6), func(r *limit.Rule) { r.ExpiresAt = end }))
+				a := newAdmitter(t, Options{Rules: h, Store: newFakeStore()})
+				for range 1000 {
+					admit(t, a)
+					time.Sleep(time.Millisecond)
+				}
+				if e := a.memory.keys.Get(limit.Key{Tenant: "t1", Route: "items"}); e == nil || e.held() == 0 {
+					t.Fatal("nothing is held: the test shows nothing")
+				}
+				edit(t, h, over)
+				admitted := 0
+				for range 100 {
+					if admit(t, a).Outcome == limit.Allowed {
+						admitted++
+					}
+				}
+				if admitted != 5 {
+					t.Errorf("admitted %d at once by a rule of 5", admitted)
+				}
+			})
+		})
+	}
+}
+
+func revisionOf(n int64) limit.Revision { return limit.Revision{Number: n} }

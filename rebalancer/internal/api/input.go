@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"partidor.dev/partidor/rebalancer/internal/ledger"
 	"partidor.dev/partidor/shared/limit"
@@ -33,12 +34,15 @@ func bodyProblem(err error) error {
 	var (
 		wrong *json.UnmarshalTypeError
 		large *http.MaxBytesError
+		when  *time.ParseError
 	)
 	switch {
 	case errors.As(err, &large):
 		return problem(http.StatusRequestEntityTooLarge, "too-large", "Body too large", fmt.Sprintf("at most %d bytes", large.Limit))
 	case errors.As(err, &wrong):
 		return badRequest(wrong.Field, fmt.Sprintf("%s, must be %s", wrong.Value, wrong.Type))
+	case errors.As(err, &when): // every time in a body is an end
+		return badRequest("expires_at", when.Value+", must be a time such as 2027-01-31T18:00:00Z")
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		return badRequest(strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`), "no such field")
 	case errors.Is(err, io.EOF):

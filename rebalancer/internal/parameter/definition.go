@@ -64,8 +64,11 @@ var definitions = []Definition{
 	whole("history_days", "Days that history and recorded demand are kept.", func(v *Values) *int { return &v.HistoryDays }),
 }
 
-// strict decodes raw into v and nothing beside it.
+// strict decodes raw into v and nothing beside it. null, which would leave v as it is, is no value.
 func strict(raw json.RawMessage, v any) error {
+	if string(bytes.TrimSpace(raw)) == "null" {
+		return errors.New("null is no value")
+	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if err := d.Decode(v); err != nil {
 		return err

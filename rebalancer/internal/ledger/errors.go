@@ -39,7 +39,7 @@ var constraintFields = map[string]string{
 	"region_published_share": "base", "split_base_share": "split", "split_observed_share": "split",
 	"rule_expires_at": "expires_at", "api_key_expires_at": "expires_at",
 	"region_floor_share": "floor", "region_state": "state", "split_target_share": "split", "split_target_sum": "split",
-	"split_pinned_share": "pin", "split_key": "tenant", "split_base_kept": "split", "parameter_name": "name",
+	"split_pinned_share": "pin", "split_pin_expires_at": "expires_at", "split_key": "tenant", "split_base_kept": "split", "parameter_name": "name",
 }
 
 // wrap gives PostgreSQL's refusals their meaning and says what was attempted.

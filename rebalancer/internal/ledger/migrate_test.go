@@ -106,8 +106,13 @@ func TestNewerBoundsPutOldRowsRight(t *testing.T) {
 	exec(t, db, `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, shards, expires_at)
 		VALUES ('a', '@tenant', 5, 1, 1, 'infinity'), ('b', 'r', 50, 1, 8, NULL), ('c', 'r', 5000, 1, 8, '-infinity'), ('d', 'r', 5, 1, 1, '12026-01-01')`)
 	exec(t, db, `INSERT INTO tenant (id) VALUES ('a'); INSERT INTO api_key (hash, tenant_id, expires_at) VALUES (sha256('k'), 'a', 'infinity')`)
+	exec(t, db, `INSERT INTO region (name, base_share) VALUES ('eu', 1000000);
+		INSERT INTO split (tenant_id, route_id, region, target_share, pinned_share, pin_expires_at) VALUES ('a', 'r', 'eu', 1000000, 1000000, 'infinity')`)
 	if _, err := m.Up(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := db.Exec(t.Context(), `UPDATE split SET pin_expires_at = 'infinity'`); err == nil {
+		t.Error("a pin that ends at infinity is accepted: no mirror could read it")
 	}
 	got := one[string](t, db, `SELECT string_agg(concat_ws(' ', tenant_id, shards, extract(year FROM expires_at AT TIME ZONE 'UTC')), ', ' ORDER BY tenant_id) FROM rate_limit_rule`)
 	if want := "a 1, b 1, c 8 1970, d 1"; got != want {

@@ -74,6 +74,8 @@ func TestRefused(t *testing.T) {
 		{"unknown section", "rules:", "ruels: 1\nrules:", []string{":10:", "ruels"}},
 		{"route to nowhere", "upstream: orders\n", "upstream: order\n", []string{":9:", "routes[0].upstream", `"order"`}},
 		{"negative cost", "path: /orders", "path: /orders\n    cost: -1", []string{":9:", "routes[0].cost", "-1"}},
+		{"a length that is not the answer's", "path: /orders", "path: /orders\n    response_headers: {set: {content-length: \"5\"}}", []string{":9:", "routes[0].response_headers.set.content-length", "framing"}},
+		{"a host among the headers", "path: /orders", "path: /orders\n    request_headers: {set: {Host: a}}", []string{":9:", "routes[0].request_headers.set.Host", "rewrite.host"}},
 		{"no region", "region: eu", "", []string{"region: must not be empty"}},
 		{"region with a dot", "region: eu", "region: eu.west", []string{":1:", "region", "eu.west"}},
 		{"admin port in the open", "region: eu", "region: eu\nadmin: {listen: \"0.0.0.0:9090\"}", []string{":2:", "admin.listen", "loopback"}},

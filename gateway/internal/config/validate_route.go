@@ -160,6 +160,9 @@ func (r *Route) validateRewrite(f *faults, field string) {
 	}
 }
 
+// framing headers say where a message ends and what one connection does with it. An edit would contradict what is sent.
+var framing = []string{"Connection", "Content-Length", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+
 func (h *HeaderEdit) validate(f *faults, field string) {
 	for i, name := range h.Remove {
 		headerName(f, index(field+".remove", i), name)
@@ -167,6 +170,12 @@ func (h *HeaderEdit) validate(f *faults, field string) {
 	for part, edits := range map[string]map[string]string{"set": h.Set, "add": h.Add} {
 		for name, value := range edits {
 			headerName(f, field+"."+part+"."+name, name)
+			switch canonical := http.CanonicalHeaderKey(name); {
+			case canonical == "Host":
+				f.Add(field+"."+part+"."+name, "the host is no ordinary header: say rewrite.host")
+			case slices.Contains(framing, canonical):
+				f.Add(field+"."+part+"."+name, "belongs to one connection or to the framing of one message: the gateway writes it itself")
+			}
 			if !httpguts.ValidHeaderFieldValue(value) {
 				f.Add(field+"."+part+"."+name, "%q is no header value", value)
 			}

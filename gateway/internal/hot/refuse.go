@@ -18,11 +18,11 @@ func (x *exchange) refuse(p *respond.Problem, wait time.Duration) {
 		a.Decision = &x.decision
 	}
 	pending := x.rest()
-	if pending != nothingPending {
+	if pending == closePending || pending == drainPending {
 		x.recorder.Header()["Connection"] = []string{"close"}
 	}
 	x.generation.responder.Write(&x.recorder, x.in, a)
-	if pending == drainPending {
+	if pending == drainPending || pending == streamPending {
 		x.drain()
 	}
 }
@@ -38,6 +38,9 @@ const (
 	// drainPending: besides, the rest is read for a while, as clients that write all of a request before they read would
 	// otherwise meet a reset connection instead of the answer.
 	drainPending
+	// streamPending: the rest is read for a while on a stream of HTTP/2, whose connection goes on. A stream that is reset, as
+	// net/http would at once, takes the answer away from clients that are still writing, such as curl before 8.
+	streamPending
 )
 
 // The bounds of reading a refused body.
@@ -51,11 +54,17 @@ const (
 )
 
 // rest deals with the body of a request that is about to be refused. Left to itself, net/http would read all of a short
-// body first and then answer, however long that takes. A client that waits for 100 Continue sends none, and HTTP/2 can
-// refuse a body by itself.
+// body first and then answer, however long that takes. A client that waits for 100 Continue sends none. A gRPC call's answer
+// has to end with its headers, and its clients know how to be refused.
 func (x *exchange) rest() pending {
 	r := x.in
-	if r.ProtoMajor != 1 || r.ContentLength == 0 || len(r.Header["Expect"]) > 0 || x.prompt != nil && x.prompt.ended.Load() {
+	if r.ContentLength == 0 || len(r.Header["Expect"]) > 0 || x.prompt != nil && x.prompt.ended.Load() {
+		return nothingPending
+	}
+	if r.ProtoMajor == 2 && !respond.IsGRPC(r) {
+		return streamPending
+	}
+	if r.ProtoMajor != 1 {
 		return nothingPending
 	}
 	c := http.NewResponseController(&x.recorder)

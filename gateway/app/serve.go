@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -33,10 +32,7 @@ func (g *gateway) server(l net.Listener) (*http.Server, net.Listener, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("tls: %w", err)
 	}
-	if secure != nil {
-		l = tls.NewListener(l, secure)
-	}
-	return hot.NewServer(g.config, g.leaving(g.handler), secure, g.logger), l, nil
+	return hot.NewServer(g.config, g.leaving(g.handler), secure, g.logger), hot.Listen(g.config, l, secure), nil
 }
 
 // serve answers requests until ctx ends or the listener fails, then drains.

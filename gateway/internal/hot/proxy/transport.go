@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"partidor.dev/partidor/gateway/internal/certs"
@@ -43,7 +44,7 @@ func newTransport(c config.Upstream, responseTimeout time.Duration, logger *slog
 			if err != nil {
 				return nil, &connectError{err}
 			}
-			return &steadyConn{Conn: conn, stall: responseTimeout}, nil
+			return Steady(conn, responseTimeout), nil
 		},
 		TLSClientConfig:       tlsConfig,
 		TLSHandshakeTimeout:   c.ConnectTimeout,
@@ -59,18 +60,45 @@ func newTransport(c config.Upstream, responseTimeout time.Duration, logger *slog
 	}, nil
 }
 
-// steadyConn gives up on a peer that takes no bytes for as long as an answer may take: without it, an upstream that
-// stops reading a large upload would hold it for ever.
+// Steady gives up on a peer that takes no bytes for as long as stall: without it, an upstream that stops reading a large
+// upload, or a client that stops reading a large answer, would hold both sides for ever.
+func Steady(conn net.Conn, stall time.Duration) net.Conn {
+	return &steadyConn{Conn: conn, stall: stall}
+}
+
 type steadyConn struct {
 	net.Conn
 	stall time.Duration
+	limit atomic.Int64 // A deadline that was asked for, in Unix nanoseconds, such as TLS's for its farewell; 0: none.
 }
 
 func (c *steadyConn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(c.stall)); err != nil {
+	deadline := time.Now().Add(c.stall)
+	if limit := c.limit.Load(); limit != 0 && limit < deadline.UnixNano() {
+		deadline = time.Unix(0, limit)
+	}
+	if err := c.Conn.SetWriteDeadline(deadline); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)
+}
+
+func (c *steadyConn) SetWriteDeadline(t time.Time) error {
+	c.note(t)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+func (c *steadyConn) SetDeadline(t time.Time) error {
+	c.note(t)
+	return c.Conn.SetDeadline(t)
+}
+
+func (c *steadyConn) note(t time.Time) {
+	if t.IsZero() {
+		c.limit.Store(0)
+		return
+	}
+	c.limit.Store(t.UnixNano())
 }
 
 // CloseWrite ends our direction only, as upgraded connections do.

@@ -63,6 +63,9 @@ func checkRules(c *config.Config) error {
 	if err != nil {
 		return err
 	}
+	if f.Empty() {
+		return fmt.Errorf("%s: is empty", c.Rules.File)
+	}
 	if _, ok := f.Regions[c.Region]; len(f.Regions) > 0 && !ok {
 		return fmt.Errorf("%s: regions: this gateway's region %q is not among them", c.Rules.File, c.Region)
 	}

@@ -28,6 +28,11 @@ type File struct {
 	APIKeys []APIKey `yaml:"api_keys,omitempty" json:"api_keys,omitempty"`
 }
 
+// Empty tells that the file says nothing at all, as one that is just being written does.
+func (f *File) Empty() bool {
+	return f.Revision == 0 && len(f.Regions)+len(f.Rules)+len(f.Tenants)+len(f.APIKeys) == 0 && f.Default == nil
+}
+
 // Tenant is who calls, and the plan it is on.
 type Tenant struct {
 	ID   string `yaml:"id" json:"id"`

@@ -47,6 +47,10 @@ func (f *File) Read(_ context.Context, since limit.Revision) (*Increment, error)
 	if err != nil {
 		return nil, err
 	}
+	if file.Empty() {
+		// Nobody means no rules and no keys by it, and as revision 1 it would stand in the way of the text to come.
+		return nil, fmt.Errorf("%s: is empty", f.path)
+	}
 	at := limit.Revision{Number: max(1, file.Revision)}
 	if f.inc != nil && !at.Newer(f.inc.Reached) {
 		return nil, fmt.Errorf("%s: revision: %d, must be above %d, which is in force", f.path, file.Revision, f.inc.Reached.Number)

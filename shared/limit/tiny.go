@@ -9,12 +9,15 @@ const (
 )
 
 // Tiny tells whether the limit is too small to be divided among so many regions: slices of less than two tokens admit a
-// request now and then, or never. All rights to a tiny limit sit in one region, its home; the others consume there. Window
-// algorithms are divided whatever their size, since they are never consumed elsewhere.
+// request now and then, or never. All rights to a tiny limit sit in one region, its home; the others consume there. A tiny
+// window stays at its first home: moved, it would be in force nowhere for a whole window.
 func (r *Rule) Tiny(regions int) bool {
 	n := int64(regions)
-	if r.Algorithm != TokenBucket || r.Shards > 1 || n < 2 || r.Capacity >= tinyRequests*n {
+	if r.Shards > 1 || n < 2 || r.Capacity >= tinyRequests*n {
 		return false
+	}
+	if r.Algorithm != TokenBucket {
+		return true
 	}
 	// Equal shares of exactly one token each round to a little less.
 	return r.Capacity <= n || r.Refill <= tinyRate*r.PeriodSeconds

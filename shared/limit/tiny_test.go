@@ -14,7 +14,8 @@ func TestTinyLimitsHaveOneHome(t *testing.T) {
 		{Rule{Capacity: 5, Refill: 1000, PeriodSeconds: 1}, 400_000, 400_000},
 		{Rule{Capacity: 2, Refill: 1000, PeriodSeconds: 1}, Whole, 0},
 		{Rule{Capacity: 6, Refill: 1, PeriodSeconds: 1}, 400_000, 400_000},
-		{Rule{Capacity: 1, Algorithm: FixedWindow, WindowSeconds: 60}, 400_000, 400_000},
+		{Rule{Capacity: 1, Algorithm: FixedWindow, WindowSeconds: 60}, Whole, 0},
+		{Rule{Capacity: 6, Algorithm: FixedWindow, WindowSeconds: 60}, 400_000, 400_000},
 	} {
 		sum := Share(0)
 		for region := range split {

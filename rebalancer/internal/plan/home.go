@@ -64,7 +64,8 @@ func (s *scratch) home(d *Demand) (home int, ok bool) {
 	if present < 0 {
 		present = s.largestHolder()
 	}
-	if !d.Loads[present].Known || most < 0 {
+	// A window that is moved is in force nowhere until a whole one has passed: it only leaves a home that is drained.
+	if !d.Loads[present].Known || most < 0 || d.Rule.Algorithm != limit.TokenBucket && !s.regions[present].Drained {
 		return present, true
 	}
 	if s.regions[present].Drained || d.Loads[most].Usual > homeMoves*d.Loads[present].Usual+homeCertain {

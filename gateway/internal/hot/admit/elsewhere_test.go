@@ -192,3 +192,23 @@ func moved(tenant, route string, base limit.Share) func(*snapshot.Builder) {
 }
 
 func hourly(r *limit.Rule) { r.PeriodSeconds = 3600 }
+
+// Case limits 20 for windows: one a day over two regions is one a day, wherever it is asked for, and not none.
+func TestTinyWindowIsConsumedAtItsHome(t *testing.T) {
+	for _, home := range []string{"eu", "us"} {
+		for _, algorithm := range []limit.Algorithm{limit.FixedWindow, limit.SlidingWindowLog, limit.SlidingWindowCounter} {
+			there := &fakeElsewhere{store: bucket.NewMemory(nil)}
+			a := newAdmitter(t, Options{Store: newFakeStore(), Elsewhere: there, Rules: atHome(t, twoRegions(t, home),
+				set("t1", "items", 1, 0, func(r *limit.Rule) { r.Algorithm, r.WindowSeconds = algorithm, 86_400 }))})
+			if d := admit(t, a); d.Outcome != limit.Allowed {
+				t.Errorf("%s, home %s: the first is %v", algorithm, home, d.Outcome)
+			}
+			if d := admit(t, a); d.Outcome != limit.Refused || d.RetryAfter <= 0 {
+				t.Errorf("%s, home %s: the second is %v, retry after %v", algorithm, home, d.Outcome, d.RetryAfter)
+			}
+			if away := home == "us"; away != (len(there.asked) > 0) {
+				t.Errorf("%s, home %s: the home was asked %d times", algorithm, home, len(there.asked))
+			}
+		}
+	}
+}

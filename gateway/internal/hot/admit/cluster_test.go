@@ -78,7 +78,7 @@ func TestOneMasterOfAClusterKilled(t *testing.T) {
 		t.Errorf("the log does not name the node:\n%s", log)
 	}
 	// The replica takes over after two seconds of silence.
-	testenv.Eventually(t, 30*time.Second, func() error {
+	testenv.Eventually(t, 90*time.Second, func() error {
 		for _, tenant := range lost {
 			if ask(tenant).Source != limit.SourceRedis {
 				return errAway

@@ -68,7 +68,7 @@ func (x *Exchange) seen(ctx context.Context, now time.Time, record redisstore.Re
 	suspect := record.Self > 0 && run != "" && record.Run != "" && run != record.Run
 	switch {
 	case record.Self == 0 || suspect:
-		x.begin(ctx, now, record.Self, run)
+		x.begin(ctx, now, record.Self, record.Self, run)
 	case record.Phase == rights.Relearning && (x.region == nil || x.region.number != record.Self):
 		x.region = newRecovery(record.Self, x.peers, nil)
 	case record.Phase == rights.Active:
@@ -81,12 +81,17 @@ func (x *Exchange) seen(ctx context.Context, now time.Time, record redisstore.Re
 }
 
 // begin starts a new incarnation of the whole region. Keys that are still there, of a server that is another one than before,
-// each begin anew at once: their floors are in force from then on.
-func (x *Exchange) begin(ctx context.Context, now time.Time, before int64, run string) {
+// each begin anew at once: their floors are in force from then on. The new number exceeds before; judged is the life in our own
+// record that is found to be over.
+func (x *Exchange) begin(ctx context.Context, now time.Time, before, judged int64, run string) {
 	number := x.nextNumber(now, before)
 	x.beginning, x.region = true, nil
 	x.o.Logger.WarnContext(ctx, "the rights in Redis are of a former life or missing: a new incarnation begins", "incarnation", number, "before", before)
 	x.job(ctx, func(ctx context.Context) event {
+		// What was judged may be old by now: where another instance has begun a life since, that one is the new life.
+		if now, err := x.o.Store.Record(ctx); err == nil && now.Self > judged {
+			return func(context.Context, time.Time) { x.beginning = false }
+		}
 		x.o.Store.Forget()
 		record, err := x.o.Store.BeginRegion(ctx, number, run)
 		if err == nil {
@@ -198,7 +203,7 @@ func (x *Exchange) probe(ctx context.Context, now time.Time) {
 // superseded takes in that a peer knows of a later life of this region: what is here is of a former one.
 func (x *Exchange) superseded(ctx context.Context, now time.Time, m *wire.Answer) {
 	if m.To == x.o.Region && x.agent != nil && !x.beginning && x.phase == rights.Active && m.ReceiverIncarnation == x.self && m.Known > x.self {
-		x.begin(ctx, now, m.Known, x.runSeen)
+		x.begin(ctx, now, m.Known, x.self, x.runSeen)
 	}
 }
 

@@ -89,7 +89,7 @@ func (x *Exchange) hearAnswer(ctx context.Context, now time.Time, m *wire.Answer
 	if m.Known > r.number { // a number of ours that we have forgotten ourselves
 		x.last = max(x.last, m.Known)
 		if r.whole {
-			x.begin(ctx, now, m.Known, x.runSeen)
+			x.begin(ctx, now, m.Known, r.number, x.runSeen)
 		} else {
 			delete(x.keys, r.number)
 		}

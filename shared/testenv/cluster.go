@@ -49,6 +49,11 @@ func StartRedisCluster(tb testing.TB) *RedisCluster {
 	for i, m := range c.Masters {
 		run(m, "CLUSTER", "ADDSLOTSRANGE", i*slots/masters, (i+1)*slots/masters-1)
 	}
+	// Nodes that meet with one epoch settle it among themselves later; a master killed meanwhile is then known to its replica by
+	// an older epoch than to the others, who refuse to elect it for ever.
+	for i, r := range append(c.Masters, c.Replicas...) {
+		run(r, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
+	}
 	first := c.Masters[0]
 	_, port, _ := strings.Cut(first.Addr, ":")
 	bus := first.Client().ConfigGet(ctx, "cluster-port").Val()["cluster-port"]

@@ -68,6 +68,7 @@ func (g *gateway) natsOptions(ctx context.Context) ([]nats.Option, error) {
 	var lastSlow time.Time // the client calls its handlers one at a time
 	opts := []nats.Option{
 		nats.Name("partidor-gateway " + g.config.Region + " " + g.config.Instance),
+		nats.CustomInboxPrefix(wire.InboxPrefix(g.config.Region)),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
 		nats.CustomReconnectDelay(func(int) time.Duration { return natsReconnect + rand.N(natsReconnect) }),

@@ -149,6 +149,35 @@ func TestLoadNamesTheMissingFile(t *testing.T) {
 	}
 }
 
+// What a file names is looked up from where the file is, not from where the program was started.
+func TestRelativePathsBelongToTheFile(t *testing.T) {
+	type entry struct {
+		File string `yaml:"file"`
+	}
+	type paths struct {
+		RulesFile string           `yaml:"rules_file"`
+		Profile   string           `yaml:"profile"`
+		One       *entry           `yaml:"one"`
+		List      []entry          `yaml:"list"`
+		Map       map[string]entry `yaml:"map"`
+	}
+	for name, dir := range map[string]string{"/etc/partidor/gateway.yaml": "/etc/partidor/", "conf/gateway.yaml": "conf/", "gateway.yaml": ""} {
+		doc, err := config.Parse(name, []byte("rules_file: r.yaml\nprofile: p\none: {file: ../up}\nlist: [{file: /absolute}, {}]\nmap: {a: {file: m}}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got paths
+		if err := doc.Decode(&got); err != nil {
+			t.Fatal(err)
+		}
+		want := paths{RulesFile: dir + "r.yaml", Profile: "p", One: &entry{filepath.Join(dir, "../up")},
+			List: []entry{{"/absolute"}, {}}, Map: map[string]entry{"a": {dir + "m"}}}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
 func TestSecret(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(path, []byte("from file\n"), 0o600); err != nil {

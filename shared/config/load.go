@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 
 	"github.com/goccy/go-yaml"
@@ -61,7 +62,8 @@ func Parse(name string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// Decode fills into, completes it if it is a Defaulter and judges it if it is a Validator.
+// Decode fills into, completes it if it is a Defaulter and judges it if it is a Validator. Relative paths in it are those of
+// the file's own directory.
 func (d *Document) Decode(into any) error {
 	if d.root != nil {
 		if err := check(d.name, d.root, reflect.TypeOf(into)); err != nil {
@@ -70,6 +72,7 @@ func (d *Document) Decode(into any) error {
 		if err := yaml.NodeToValue(d.root, into, yaml.Strict()); err != nil {
 			return d.refused(err)
 		}
+		anchorPaths(reflect.ValueOf(into), filepath.Dir(d.name))
 	}
 	if c, ok := into.(Defaulter); ok {
 		c.SetDefaults()

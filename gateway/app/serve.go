@@ -8,12 +8,17 @@ import (
 
 	"partidor.dev/partidor/gateway/internal/certs"
 	"partidor.dev/partidor/gateway/internal/hot"
+	"partidor.dev/partidor/gateway/internal/hot/decisionlog"
 	"partidor.dev/partidor/gateway/internal/hot/identify"
 )
 
 func (g *gateway) buildHandler(ctx context.Context) (err error) {
+	decides, err := g.logged(ctx)
+	if err != nil {
+		return err
+	}
 	g.handler, err = hot.New(hot.Options{
-		Config: g.config, Admitter: g.admitter,
+		Config: g.config, Admitter: decides,
 		Tenants: func() identify.Tenants { return g.holder.Load() },
 		Ready:   func() bool { return len(g.holder.Load().Regions()) > 0 },
 		Logger:  g.logger, Tracer: g.tracer, Meter: g.meter,
@@ -24,6 +29,22 @@ func (g *gateway) buildHandler(ctx context.Context) (err error) {
 	g.onClose(g.handler.Close)
 	g.follow(ctx)
 	return nil
+}
+
+// logged is what decides, with a log of its decisions where one is configured.
+func (g *gateway) logged(ctx context.Context) (hot.Admitter, error) {
+	file := g.config.Decision.Log.File
+	if file == "" {
+		return g.admitter, nil
+	}
+	l, err := decisionlog.Open(decisionlog.Options{
+		File: file, Region: g.config.Region, Instance: g.config.Instance, Next: g.admitter, Logger: g.logger, Meter: g.meter,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.background.start(ctx, "decision log", l.Run)
+	return l, nil
 }
 
 // server is the data port's. Request contexts do not end with the gateway's own: requests in flight may finish.

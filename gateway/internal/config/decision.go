@@ -15,6 +15,13 @@ type Decision struct {
 	DeniedCache time.Duration `yaml:"denied_cache"`
 	// LossHorizon: keys that take longer to fill than this start full after a loss of data. Default 10 min.
 	LossHorizon time.Duration `yaml:"loss_horizon"`
+	Log         DecisionLog   `yaml:"log"`
+}
+
+// DecisionLog writes one line of JSON for every decision.
+type DecisionLog struct {
+	// File is appended to and followed over rotation; "-" is standard output. Default: none is written.
+	File string `yaml:"file"`
 }
 
 // DefaultRule is the limit that applies where no rule does.

@@ -22,6 +22,7 @@ type Redis struct {
 
 	tb     testing.TB
 	port   int
+	file   []string // at most one redis.conf
 	args   []string
 	proc   *process
 	binary string
@@ -33,6 +34,11 @@ type RedisOption func(*Redis)
 // RedisConfig adds one directive of redis.conf, as in RedisConfig("maxmemory", "10mb").
 func RedisConfig(name string, values ...string) RedisOption {
 	return func(r *Redis) { r.args = append(append(r.args, "--"+name), values...) }
+}
+
+// RedisFile starts the server with the redis.conf at path. Port, addresses, directory and what RedisConfig says win over it.
+func RedisFile(path string) RedisOption {
+	return func(r *Redis) { r.file = []string{path} }
 }
 
 // RedisAppendOnly makes every write durable before it is answered, so that Kill and Restart lose nothing.
@@ -67,8 +73,8 @@ func StartRedis(tb testing.TB, opts ...RedisOption) *Redis {
 }
 
 func (r *Redis) start() error {
-	argv := []string{r.binary, "--port", strconv.Itoa(r.port), "--bind", "127.0.0.1", "--dir", r.Dir,
-		"--save", "", "--daemonize", "no", "--loglevel", "warning"}
+	argv := append(append([]string{r.binary}, r.file...), "--port", strconv.Itoa(r.port), "--bind", "127.0.0.1", "--dir", r.Dir,
+		"--save", "", "--daemonize", "no", "--loglevel", "warning")
 	p := command(append(argv, r.args...))
 	if err := p.spawn(""); err != nil {
 		return err

@@ -18,6 +18,9 @@ type Void struct {
 	// Probe asks for nothing but an Answer with Known, where the receiver knows of a later life of the sender: somebody has
 	// acted in its name while it was away.
 	Probe bool `json:"probe,omitempty"`
+	// Proxy: a leader speaks in the name of a region that has fallen silent. The receiver voids and answers only if it agrees
+	// that the region's lease is over, and says so by Agreed.
+	Proxy bool `json:"proxy,omitempty"`
 }
 
 // KeyName names a key.
@@ -37,6 +40,8 @@ type Answer struct {
 	Known int64 `json:"known,omitempty"`
 	// Blank: the answerer has no rights at all and knows of no key that has moved.
 	Blank bool `json:"blank,omitempty"`
+	// Agreed: the answerer has not renewed the region's lease for longer than it can last.
+	Agreed bool `json:"agreed,omitempty"`
 	// Keys of which the answerer keeps anything with the asker. An unlisted one means zeros.
 	Keys []AnswerKey `json:"keys"`
 }

@@ -19,22 +19,22 @@ func GatewayPermissions(region string) Permissions {
 		Publish: []string{
 			SubjectUsage(region), SubjectHeartbeat(region), SubjectHot(region), SubjectAsk("*"),
 			SubjectTransfer("*", region), SubjectAck("*", region), SubjectVoid("*", region), SubjectAnswer("*", region),
-			SubjectConsume("*"),
+			SubjectConsume("*"), SubjectRenew(region), SubjectGrant("*", region),
 		},
 		Subscribe: []string{
 			SubjectChanged, SubjectAdvice(region), SubjectUsage(region), SubjectHeartbeat(region), SubjectHot(region), SubjectAsk(region),
 			SubjectTransfer(region, "*"), SubjectAck(region, "*"), SubjectVoid(region, "*"), SubjectAnswer(region, "*"),
-			SubjectConsume(region), InboxPrefix(region) + ".>",
+			SubjectConsume(region), SubjectRenew("*"), SubjectGrant(region, "*"), InboxPrefix(region) + ".>",
 		},
 		Responses: true,
 	}
 }
 
-// RebalancerPermissions let a rebalancer advise, announce changes, and act in the name of regions that are declared dead: it
-// voids their former lives and sends their last rows, and hears what they would be answered.
+// RebalancerPermissions let a rebalancer advise, announce changes, vote on leases, and act in the name of regions that are dead:
+// it voids their former lives and sends their last rows, and hears what they would be answered.
 func RebalancerPermissions() Permissions {
 	return Permissions{
-		Publish:   []string{SubjectChanged, SubjectAdvice("*"), SubjectVoid("*", "*"), SubjectTransfer("*", "*")},
-		Subscribe: []string{SubjectUsage("*"), SubjectHeartbeat("*"), SubjectAnswer("*", "*"), SubjectAck("*", "*")},
+		Publish:   []string{SubjectChanged, SubjectAdvice("*"), SubjectVoid("*", "*"), SubjectTransfer("*", "*"), SubjectGrant("*", SenderControl)},
+		Subscribe: []string{SubjectUsage("*"), SubjectHeartbeat("*"), SubjectAnswer("*", "*"), SubjectAck("*", "*"), SubjectRenew("*")},
 	}
 }

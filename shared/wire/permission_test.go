@@ -30,6 +30,10 @@ var routes = []struct{ name, from, to string }{
 	{"SubjectAnswer", "eu", "us"},
 	{"SubjectConsume", "eu", "us"},
 	{"SubjectHot", "eu", "eu"},
+	{"SubjectRenew", "eu", "us"},
+	{"SubjectRenew", "eu", "rebalancer"},
+	{"SubjectGrant", "eu", "us"},
+	{"SubjectGrant", "rebalancer", "us"},
 }
 
 func subjectOf(name, from, to string) string {
@@ -56,6 +60,13 @@ func subjectOf(name, from, to string) string {
 		return SubjectConsume(to)
 	case "SubjectHot":
 		return SubjectHot(from)
+	case "SubjectRenew":
+		return SubjectRenew(from)
+	case "SubjectGrant":
+		if from == "rebalancer" {
+			from = SenderControl
+		}
+		return SubjectGrant(to, from)
 	}
 	return ""
 }
@@ -170,6 +181,9 @@ func TestRolesHaveNoMore(t *testing.T) {
 		{"eu", SubjectAck("ap", "us")},
 		{"eu", SubjectVoid("ap", "us")},
 		{"eu", SubjectAnswer("ap", "us")},
+		{"eu", SubjectRenew("us")},
+		{"eu", SubjectGrant("ap", "us")},
+		{"eu", SubjectGrant("us", SenderControl)},
 		{"eu", SubjectAdvice("us")},
 		{"eu", SubjectAdvice("eu")},
 		{"eu", SubjectChanged},
@@ -177,6 +191,8 @@ func TestRolesHaveNoMore(t *testing.T) {
 		{"rebalancer", SubjectAck("eu", "us")},
 		{"rebalancer", SubjectAnswer("eu", "us")},
 		{"rebalancer", SubjectUsage("eu")},
+		{"rebalancer", SubjectRenew("eu")},
+		{"rebalancer", SubjectGrant("us", "eu")},
 		{"rebalancer", SubjectConsume("eu")},
 		{"rebalancer", "elsewhere"},
 	} {

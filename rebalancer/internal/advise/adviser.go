@@ -21,7 +21,7 @@ import (
 )
 
 // Sender is the region name in the header of advice: the control plane is none.
-const Sender = "control"
+const Sender = wire.SenderControl
 
 // Options of an Adviser.
 type Options struct {

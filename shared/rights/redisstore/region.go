@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -24,8 +25,10 @@ type Record struct {
 	// Run is the server's run id when the incarnation began; another one now means that the server was restarted, or that
 	// another one has taken over, so that its data may be older than what has been said to the world.
 	Run string
-	// Peer is, after VoidPeer, the peer's lowest incarnation that is not void.
+	// Peer is, after VoidPeer, Vote and Agree, the peer's lowest incarnation that is not void.
 	Peer int64
+	// Agreed, after Agree: the peer has not been answered for long enough, so that its lease is over.
+	Agreed bool
 }
 
 // sampled is how many slots one look at a cluster skips: every master holds longer runs of slots.
@@ -49,6 +52,22 @@ func (s *Store) ActivateRegion(ctx context.Context, number int64) (Record, error
 // VoidPeer makes every step from now on refuse incarnations of the peer below the number.
 func (s *Store) VoidPeer(ctx context.Context, peer string, number int64) (Record, error) {
 	return s.region(ctx, s.records.keys(1), "void", peer, strconv.FormatInt(number, 10))
+}
+
+// Vote notes that a renewal of a peer's lease is about to be answered. It must not be if Peer is then above number: that
+// incarnation is void. fences tells whether all of the peer keeps to its floor when its lease is over.
+func (s *Store) Vote(ctx context.Context, peer string, number int64, fences bool) (Record, error) {
+	f := "0"
+	if fences {
+		f = "1"
+	}
+	return s.region(ctx, s.records.first(), "vote", peer, strconv.FormatInt(number, 10), f)
+}
+
+// Agree voids the peer's incarnations below number if it fences and no renewal of it has been answered here for longer than
+// silence. Where it has agreed, VoidPeer makes every other script know. A peer that was never answered is not agreed upon.
+func (s *Store) Agree(ctx context.Context, peer string, number int64, silence time.Duration) (Record, error) {
+	return s.region(ctx, s.records.first(), "agree", peer, strconv.FormatInt(number, 10), strconv.FormatInt(silence.Milliseconds(), 10))
 }
 
 func (s *Store) region(ctx context.Context, keys []string, args ...any) (Record, error) {
@@ -77,7 +96,7 @@ func (s *Store) region(ctx context.Context, keys []string, args ...any) (Record,
 }
 
 func parseRecord(reply []string) (Record, error) {
-	if len(reply) != 4 {
+	if len(reply) != 5 {
 		return Record{}, fmt.Errorf("%d fields", len(reply))
 	}
 	self, err := strconv.ParseInt(reply[0], 10, 64)
@@ -92,7 +111,7 @@ func parseRecord(reply []string) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("peer's incarnation: %w", err)
 	}
-	return Record{Self: self, Phase: phase, Run: reply[2], Peer: peer}, nil
+	return Record{Self: self, Phase: phase, Run: reply[2], Peer: peer, Agreed: reply[4] == "1"}, nil
 }
 
 // RunID names the life of the server, or of all masters of a cluster together. It is empty where a server does not tell.
@@ -129,6 +148,9 @@ func runID(ctx context.Context, c redis.Cmdable) (string, error) {
 	id, _, _ := strings.Cut(rest, "\r\n")
 	return id, nil
 }
+
+// first is the record by which the processes of a region vote as one.
+func (r *records) first() []string { return r.keys(bucket.Slots) }
 
 // keys names the records, in a cluster those of every n-th slot.
 func (r *records) keys(n int) []string {

@@ -14,6 +14,7 @@ type Ideal struct {
 
 	mu       sync.Mutex
 	tokens   float64
+	admitted float64
 	now      time.Duration
 	full     bool  // the ideal bucket refused somebody in the running second
 	refused  int64 // by the regions, in the running second
@@ -32,6 +33,7 @@ func (b *Ideal) Asked(tokens float64, at time.Duration, refused bool) {
 	b.advance(at)
 	if b.tokens >= tokens {
 		b.tokens -= tokens
+		b.admitted += tokens
 	} else {
 		b.full = true
 	}
@@ -64,4 +66,11 @@ func (b *Ideal) Needless() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.needless + b.unneeded()
+}
+
+// Admitted is how many tokens the ideal bucket gave.
+func (b *Ideal) Admitted() float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.admitted
 }

@@ -12,31 +12,7 @@ import (
 	"partidor.dev/partidor/shared/limit"
 )
 
-// Line is one line of the log, for readers.
-type Line struct {
-	// Time is when the answer was known, TookMicros how long that took: the tokens were taken in between.
-	Time       time.Time `json:"time"`
-	TookMicros int64     `json:"took_us"`
-	Region     string    `json:"region"`
-	Instance   string    `json:"instance"`
-	Tenant     string    `json:"tenant"`
-	Route      string    `json:"route"`
-	// Cost in tokens, of every limit of the request.
-	Cost    int64  `json:"cost"`
-	Outcome string `json:"outcome"`
-	Source  string `json:"source"`
-	// Limit is the route of the limit that Share (parts per million) and Remaining (whole tokens of the region's slice) speak of:
-	// the request's own, or @tenant.
-	Limit     string `json:"limit"`
-	Share     int64  `json:"share"`
-	Remaining int64  `json:"remaining"`
-	// RetryMicros is the wait that a refused client was told.
-	RetryMicros int64 `json:"retry_us"`
-	// TraceID of the request's span, where it has one.
-	TraceID string `json:"trace_id,omitempty"`
-}
-
-// form writes lines without reflection: there may be many thousands a second.
+// form writes lines, whose fields the handbook names (deploy/docs/gateway.md), without reflection: there may be many thousands a second.
 type form struct {
 	place []byte // region and instance, the same in every line
 }

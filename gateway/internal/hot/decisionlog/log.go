@@ -3,6 +3,7 @@ package decisionlog
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"sync"
@@ -85,7 +86,19 @@ func open(path string) (*os.File, error) {
 	if path == Stdout {
 		return os.Stdout, nil
 	}
-	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640) // read by a collector of the same group
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o640) // read by a collector of the same group
+	if err != nil {
+		return nil, err
+	}
+	// A process that was killed may have left half a line.
+	var last [1]byte
+	if end, err := f.Seek(0, io.SeekEnd); err == nil && end > 0 {
+		if _, err := f.ReadAt(last[:], end-1); err == nil && last[0] != '\n' {
+			_, err = f.WriteString("\n")
+			return f, err
+		}
+	}
+	return f, nil
 }
 
 // Admit decides as Next does and notes the decision.

@@ -19,6 +19,30 @@ import (
 	"partidor.dev/partidor/shared/limit"
 )
 
+// line is one line of the log, as readers see it.
+type line struct {
+	// Time is when the answer was known, TookMicros how long that took: the tokens were taken in between.
+	Time       time.Time `json:"time"`
+	TookMicros int64     `json:"took_us"`
+	Region     string    `json:"region"`
+	Instance   string    `json:"instance"`
+	Tenant     string    `json:"tenant"`
+	Route      string    `json:"route"`
+	// Cost in tokens, of every limit of the request.
+	Cost    int64  `json:"cost"`
+	Outcome string `json:"outcome"`
+	Source  string `json:"source"`
+	// Limit is the route of the limit that Share (parts per million) and Remaining (whole tokens of the region's slice) speak of:
+	// the request's own, or @tenant.
+	Limit     string `json:"limit"`
+	Share     int64  `json:"share"`
+	Remaining int64  `json:"remaining"`
+	// RetryMicros is the wait that a refused client was told.
+	RetryMicros int64 `json:"retry_us"`
+	// TraceID of the request's span, where it has one.
+	TraceID string `json:"trace_id,omitempty"`
+}
+
 // decides answers every request with the same decision.
 type decides limit.Decision
 
@@ -30,15 +54,15 @@ func (d decides) Admit(_ context.Context, _ time.Time, req admit.Request) limit.
 
 var refused = decides{Outcome: limit.Refused, Source: limit.SourceRedis, Share: 700_000, Remaining: 1, RetryAfter: 250 * time.Millisecond}
 
-func lines(t *testing.T, path string) []Line {
+func lines(t *testing.T, path string) []line {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []Line
+	var all []line
 	for d := json.NewDecoder(bytes.NewReader(text)); d.More(); {
-		var l Line
+		var l line
 		if err := d.Decode(&l); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +71,7 @@ func lines(t *testing.T, path string) []Line {
 	return all
 }
 
-func TestEveryDecisionIsALine(t *testing.T) {
+func TestEveryDecisionIsAline(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "decisions")
 	l, err := Open(Options{File: path, Region: "eu", Instance: "eu-1", Next: refused})
 	if err != nil {
@@ -81,7 +105,7 @@ func TestEveryDecisionIsALine(t *testing.T) {
 		if g.Time.Before(before) || g.Time.After(time.Now()) || g.TookMicros < 0 {
 			t.Fatalf("decided at %v in %d µs", g.Time, g.TookMicros)
 		}
-		want := Line{
+		want := line{
 			Time: g.Time, TookMicros: g.TookMicros, Region: "eu", Instance: "eu-1", Tenant: odd, Route: g.Route, Cost: 3,
 			Outcome: "refused", Source: "redis", Limit: g.Route, Share: 700_000, Remaining: 1, RetryMicros: 250_000,
 		}
@@ -181,4 +205,24 @@ func droppedBy(t *testing.T, r *metric.ManualReader) (n int64) {
 		}
 	}
 	return n
+}
+
+// A process that was killed may leave half a line: the next one begins its own.
+func TestTornLineIsEnded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "decisions")
+	if err := os.WriteFile(path, []byte(`{"time":"2026`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		l, err := Open(Options{File: path, Next: refused})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Admit(t.Context(), time.Now(), admit.Request{Tenant: "a", Route: "b", Cost: 1})
+		l.flush(t.Context(), nil)
+	}
+	text, err := os.ReadFile(path)
+	if got := strings.Split(string(text), "\n"); err != nil || len(got) != 4 || got[0] != `{"time":"2026` || !json.Valid([]byte(got[1])) || !json.Valid([]byte(got[2])) {
+		t.Errorf("%q, %v", got, err)
+	}
 }

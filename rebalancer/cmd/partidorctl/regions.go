@@ -8,7 +8,7 @@ import (
 )
 
 func regionsCommand(t *tool) *cobra.Command {
-	return group("regions", "Regions and the base split", regionsList(t), regionsSet(t),
+	return group("regions", "Regions: the base split, floors, failure domains", regionsList(t), regionsSet(t), regionsApply(t), regionsChange(t), regionsVoters(t),
 		regionState(t, "drain NAME", "Move the region's shares of moved keys to the others, by transfers; the base split is changed by regions set", "draining", ""),
 		regionState(t, "declare-dead NAME", "Say that a region is gone for good", "dead", deadWarning),
 		regionState(t, "restore NAME", "Take a drained or dead region back into service", "active", ""))
@@ -48,53 +48,6 @@ func regionsList(t *tool) *cobra.Command {
 	}
 }
 
-func regionsSet(t *tool) *cobra.Command {
-	return t.changing(&cobra.Command{
-		Use: "set REGION=SHARE…", Short: "Configure the base split of all regions; new names are added", Args: args(cobra.MinimumNArgs(1)),
-		Example: "  partidorctl regions set eu=50% us=30% ap=20%",
-		RunE: t.run(func(cmd *cobra.Command, a []string, c *client) error {
-			split, err := shares(a)
-			if err != nil {
-				return err
-			}
-			return t.changeRegions(cmd, c, call{method: http.MethodPut, path: path("regions"), body: item{"base": split, "reason": t.reason}})
-		}),
-	})
-}
-
-// changeRegions is change for a list of regions.
-func (t *tool) changeRegions(cmd *cobra.Command, c *client, r call) error {
-	type lists struct {
-		Before []item `json:"before"`
-		After  []item `json:"after"`
-	}
-	trial := r
-	trial.query = map[string][]string{"dry_run": {"true"}}
-	var d lists
-	if err := c.do(cmd.Context(), trial, &d); err != nil {
-		return err
-	}
-	bases := func(list []item) item {
-		out := item{}
-		for _, region := range list {
-			out[text(region, "name")] = percent(region, "base")
-		}
-		return out
-	}
-	diff := difference{Before: bases(d.Before), After: bases(d.After)}
-	t.print("base split", diff.lines())
-	if t.dryRun || len(diff.lines()) == 0 {
-		return nil
-	}
-	if err := t.confirm(); err != nil {
-		return err
-	}
-	if err := c.do(cmd.Context(), r, &d); err != nil {
-		return err
-	}
-	return t.show(d, func() { fmt.Fprintln(t.err, "done; gateways follow in two steps, see partidorctl regions list") })
-}
-
 func regionState(t *tool, use, short, state, warning string) *cobra.Command {
 	return t.changing(&cobra.Command{
 		Use: use, Short: short, Long: short + ".\n" + warning, Args: args(cobra.ExactArgs(1)), ValidArgsFunction: t.regionNames,
@@ -103,7 +56,7 @@ func regionState(t *tool, use, short, state, warning string) *cobra.Command {
 				fmt.Fprintln(t.err, warning)
 			}
 			return t.change(cmd.Context(), c, "region "+a[0],
-				call{method: http.MethodPut, path: path("regions", a[0], "state"), body: item{"state": state, "reason": t.reason}})
+				call{method: http.MethodPatch, path: path("regions", a[0]), body: item{"state": state, "reason": t.reason}})
 		}),
 	})
 }

@@ -27,6 +27,7 @@ type rulePlan struct {
 	Update    []difference `json:"update"`
 	Delete    []item       `json:"delete"`
 	Unchanged int          `json:"unchanged"`
+	Revision  string       `json:"revision"`
 }
 
 func (p *rulePlan) empty() bool { return len(p.Create)+len(p.Update)+len(p.Delete) == 0 }
@@ -52,12 +53,14 @@ func (t *tool) readFile(name string) (*rulesfile.File, error) {
 	return f, nil
 }
 
-func (t *tool) sendRules(ctx context.Context, c *client, set ruleSet, dry bool) (p rulePlan, err error) {
-	q := url.Values{}
-	if dry {
-		q.Set("dry_run", "true")
-	}
-	err = c.do(ctx, call{method: http.MethodPost, path: path("rules"), query: q, body: set}, &p)
+// tryRules is the plan, makeRules its execution, if the rules still are what the plan was made for.
+func tryRules(ctx context.Context, c *client, set ruleSet) (p rulePlan, err error) {
+	err = c.do(ctx, call{method: http.MethodPost, path: path("rules"), query: url.Values{"dry_run": {"true"}}, body: set}, &p)
+	return p, err
+}
+
+func makeRules(ctx context.Context, c *client, set ruleSet, seen string) (p rulePlan, err error) {
+	err = c.do(ctx, call{method: http.MethodPost, path: path("rules"), body: set, match: seen}, &p)
 	return p, err
 }
 
@@ -94,7 +97,7 @@ func rulesDiff(t *tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p, err := t.sendRules(cmd.Context(), c, ruleSet{Rules: f.Rules, Prune: prune}, true)
+			p, err := tryRules(cmd.Context(), c, ruleSet{Rules: f.Rules, Prune: prune})
 			if err != nil {
 				return err
 			}
@@ -124,7 +127,7 @@ the line. Rules that are not in the file stay, unless --prune deletes them. Only
 				return err
 			}
 			set := ruleSet{Rules: f.Rules, Prune: prune, Reason: t.reason}
-			p, err := t.sendRules(cmd.Context(), c, set, true)
+			p, err := tryRules(cmd.Context(), c, set)
 			if err != nil {
 				return err
 			}
@@ -143,7 +146,7 @@ the line. Rules that are not in the file stay, unless --prune deletes them. Only
 			if err := t.confirm(); err != nil {
 				return err
 			}
-			done, err := t.sendRules(cmd.Context(), c, set, false)
+			done, err := makeRules(cmd.Context(), c, set, p.Revision)
 			if err != nil {
 				return err
 			}

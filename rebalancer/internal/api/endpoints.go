@@ -31,8 +31,8 @@ func (s *Server) endpoints() []endpoint {
 	return []endpoint{
 		{"GET", "/v1/status", Viewer, s.status, "How this rebalancer is, and who leads", nil, nil, Status{}},
 		{"GET", "/v1/regions", Viewer, s.regions, "All regions, and what is heard of them", nil, nil, Page[board.Region]{}},
-		{"PUT", "/v1/regions", Operator, s.putBase, "Configure the base split", changes, BaseBody{}, ledger.Diff[[]ledger.Region]{}},
-		{"PUT", "/v1/regions/{name}/state", Operator, s.putRegionState, "Drain a region, declare it dead, or restore it", changes, StateBody{}, ledger.Diff[ledger.Region]{}},
+		{"PUT", "/v1/regions", Operator, s.putRegions, "Configure all regions: the base split, floors and failure domains", changes, RegionsBody{}, ledger.Diff[[]ledger.Region]{}},
+		{"PATCH", "/v1/regions/{name}", Operator, s.patchRegion, "Change the floor or the failure domain of a region, drain it, declare it dead, or restore it", changes, RegionBody{}, ledger.Diff[ledger.Region]{}},
 		{"GET", "/v1/splits", Viewer, s.splits, "Keys with their rules, shares, targets and pins", append([]string{"tenant", "route", "q", "order"}, paged...), nil, Page[board.Key]{}},
 		{"PUT", "/v1/splits/{tenant}/{route}", Operator, s.putSplit, "Set the shares of all regions, for an hour unless said otherwise", changes, PinBody{}, ledger.Diff[ledger.Pins]{}},
 		{"PUT", "/v1/splits/{tenant}/{route}/pins", Operator, s.putPins, "Pin shares of some regions", changes, PinBody{}, ledger.Diff[ledger.Pins]{}},

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -81,13 +82,13 @@ func (s *Server) undo(r *http.Request, e ledger.Edit, entry *ledger.Entry) (any,
 	switch entry.Kind {
 	case "rule":
 		if none {
-			return s.Ledger.DeleteRule(ctx, e, entry.Tenant, entry.Route, ledger.Condition{})
+			return s.Ledger.DeleteRule(ctx, e, entry.Tenant, entry.Route)
 		}
 		rule, err := ledger.RuleOfHistory(entry.Before)
 		if err != nil {
 			return nil, err
 		}
-		return s.Ledger.PutRule(ctx, e, rule, ledger.Condition{})
+		return s.Ledger.PutRule(ctx, e, rule)
 	case "parameter":
 		var was ledger.Parameter
 		if !none {
@@ -98,7 +99,7 @@ func (s *Server) undo(r *http.Request, e ledger.Edit, entry *ledger.Entry) (any,
 				return nil, notFound("parameter " + entry.Name)
 			}
 		}
-		return s.Ledger.PutParameter(ctx, e, entry.Name, was.Value, ledger.Condition{})
+		return s.Ledger.PutParameter(ctx, e, entry.Name, was.Value)
 	case "tenant":
 		if none {
 			return s.Ledger.DeleteTenant(ctx, e, entry.Tenant)
@@ -108,6 +109,8 @@ func (s *Server) undo(r *http.Request, e ledger.Edit, entry *ledger.Entry) (any,
 			return nil, err
 		}
 		return s.Ledger.PutTenant(ctx, e, entry.Tenant, was.Plan)
+	case "region":
+		return s.undoRegion(r, e, entry)
 	case "pin":
 		var was ledger.Pins
 		if !none {
@@ -123,6 +126,23 @@ func (s *Server) undo(r *http.Request, e ledger.Edit, entry *ledger.Entry) (any,
 		}
 		return s.Ledger.PutPins(ctx, e, key, ledger.Pins{Shares: was, Expires: time.Now().Add(holdSet).UTC()}, "rollback")
 	}
-	return nil, problem(http.StatusConflict, "cannot-roll-back", "Cannot be rolled back",
-		"a change of kind "+entry.Kind+" is not undone by itself: a revoked key stays revoked, regions are configured together")
+	return nil, cannotRollBack("a change of kind " + entry.Kind + " is not undone by itself: a revoked key stays revoked")
+}
+
+func cannotRollBack(why string) error {
+	return problem(http.StatusConflict, "cannot-roll-back", "Cannot be rolled back", why)
+}
+
+// undoRegion brings back what is said of a region by itself.
+func (s *Server) undoRegion(r *http.Request, e ledger.Edit, entry *ledger.Entry) (any, error) {
+	var was, is struct {
+		Base   limit.Share `json:"base_share"`
+		Floor  limit.Share `json:"floor_share"`
+		Domain string      `json:"failure_domain"`
+		State  string      `json:"state"`
+	}
+	if err := errors.Join(json.Unmarshal(entry.Before, &was), json.Unmarshal(entry.After, &is)); err != nil || was.Base != is.Base || was == is {
+		return nil, cannotRollBack("base shares and what follows from them are configured for all regions together: see regions set")
+	}
+	return s.Ledger.PutRegion(r.Context(), e, entry.Name, ledger.RegionChange{Floor: &was.Floor, Domain: &was.Domain, State: &was.State})
 }

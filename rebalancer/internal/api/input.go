@@ -56,7 +56,7 @@ func bodyProblem(err error) error {
 	return badRequest(field, detail)
 }
 
-// edit is how the caller wants a change to be made: on whose behalf, why, and whether only to try.
+// edit is how the caller wants a change to be made: on whose behalf, why, whether only to try, and what must still hold.
 func edit(r *http.Request, reason string) (ledger.Edit, error) {
 	e := ledger.Edit{Author: ledger.Author{Actor: CallerOf(r.Context()).Name, Reason: reason}}
 	if len(reason) > maxReason {
@@ -74,7 +74,8 @@ func edit(r *http.Request, reason string) (ledger.Edit, error) {
 	default:
 		return e, badRequest("dry_run", "must be true or false")
 	}
-	return e, nil
+	e.Condition, err = condition(r)
+	return e, err
 }
 
 const maxReason = 500

@@ -28,8 +28,8 @@ type Ledger interface {
 type RuleLedger interface {
 	Rules(ctx context.Context, f ledger.Filter) ([]ledger.Rule, error)
 	RuleOf(ctx context.Context, tenant, route string) (ledger.Rule, error)
-	PutRule(ctx context.Context, e ledger.Edit, rule rulesfile.Rule, c ledger.Condition) (ledger.Diff[ledger.Rule], error)
-	DeleteRule(ctx context.Context, e ledger.Edit, tenant, route string, c ledger.Condition) (ledger.Diff[ledger.Rule], error)
+	PutRule(ctx context.Context, e ledger.Edit, rule rulesfile.Rule) (ledger.Diff[ledger.Rule], error)
+	DeleteRule(ctx context.Context, e ledger.Edit, tenant, route string) (ledger.Diff[ledger.Rule], error)
 	ApplyRules(ctx context.Context, e ledger.Edit, rules []rulesfile.Rule, prune bool) (ledger.RulePlan, error)
 }
 
@@ -51,14 +51,14 @@ type SplitLedger interface {
 
 // RegionLedger keeps regions.
 type RegionLedger interface {
-	PutBase(ctx context.Context, e ledger.Edit, base limit.Split) (ledger.Diff[[]ledger.Region], error)
-	PutRegionState(ctx context.Context, e ledger.Edit, name, state string) (ledger.Diff[ledger.Region], error)
+	PutRegions(ctx context.Context, e ledger.Edit, declared map[string]ledger.RegionChange) (ledger.Diff[[]ledger.Region], error)
+	PutRegion(ctx context.Context, e ledger.Edit, name string, c ledger.RegionChange) (ledger.Diff[ledger.Region], error)
 }
 
 // ParameterLedger keeps parameters.
 type ParameterLedger interface {
 	ParameterRows(ctx context.Context) ([]ledger.Parameter, error)
-	PutParameter(ctx context.Context, e ledger.Edit, name string, value json.RawMessage, c ledger.Condition) (ledger.Diff[ledger.Parameter], error)
+	PutParameter(ctx context.Context, e ledger.Edit, name string, value json.RawMessage) (ledger.Diff[ledger.Parameter], error)
 }
 
 // HistoryLedger keeps the history.

@@ -88,11 +88,7 @@ func (s *Server) changeParameter(r *http.Request, name string, value json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	c, err := condition(r)
-	if err != nil {
-		return nil, err
-	}
 	return outdating(s, e, func() (ledger.Diff[ledger.Parameter], error) {
-		return s.Ledger.PutParameter(r.Context(), e, name, value, c)
+		return s.Ledger.PutParameter(r.Context(), e, name, value)
 	})
 }

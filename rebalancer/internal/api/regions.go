@@ -1,7 +1,9 @@
 package api
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 
 	"partidor.dev/partidor/rebalancer/internal/board"
 	"partidor.dev/partidor/rebalancer/internal/ledger"
@@ -18,51 +20,52 @@ func (s *Server) regions(r *http.Request) (any, error) {
 	return Page[board.Region]{Items: p.Regions}, nil
 }
 
-// BaseBody is the base split, in parts per million.
-type BaseBody struct {
-	Base   limit.Split `json:"base"`
-	Reason string      `json:"reason,omitempty"`
+// RegionsBody configures all regions: each with its base share, in parts per million, and what else is to be changed of it.
+type RegionsBody struct {
+	Regions map[string]ledger.RegionChange `json:"regions"`
+	Reason  string                         `json:"reason,omitempty"`
 }
 
-// putBase configures the base split. What gateways use follows in two steps.
-func (s *Server) putBase(r *http.Request) (any, error) {
-	var body BaseBody
+// putRegions configures the base split and what else is said of the regions. What gateways use of it follows in two steps.
+func (s *Server) putRegions(r *http.Request) (any, error) {
+	var body RegionsBody
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
-	for _, name := range body.Base.Regions() {
+	if len(body.Regions) == 0 {
+		return nil, badRequest("regions", "missing")
+	}
+	for _, name := range slices.Sorted(maps.Keys(body.Regions)) {
 		if err := rulesfile.ValidateRegionName(name); err != nil {
-			return nil, badRequest("base."+name, err.Error())
+			return nil, badRequest("regions."+name, err.Error())
 		}
 	}
 	e, err := edit(r, body.Reason)
 	if err != nil {
 		return nil, err
 	}
-	return outdating(s, e, func() (ledger.Diff[[]ledger.Region], error) { return s.Ledger.PutBase(r.Context(), e, body.Base) })
+	return outdating(s, e, func() (ledger.Diff[[]ledger.Region], error) { return s.Ledger.PutRegions(r.Context(), e, body.Regions) })
 }
 
-// StateBody says what becomes of a region.
-type StateBody struct {
-	State  string `json:"state"`
-	Reason string `json:"reason,omitempty"`
+// RegionBody changes one region: its floor, its failure domain, or its state. What is absent stays as it is.
+type RegionBody struct {
+	Floor  *limit.Share `json:"floor,omitempty"`
+	Domain *string      `json:"domain,omitempty"`
+	State  *string      `json:"state,omitempty"`
+	Reason string       `json:"reason,omitempty"`
 }
 
-func (s *Server) putRegionState(r *http.Request) (any, error) {
-	var body StateBody
+func (s *Server) patchRegion(r *http.Request) (any, error) {
+	var body RegionBody
 	if err := read(r, &body); err != nil {
 		return nil, err
-	}
-	switch body.State {
-	case ledger.RegionActive, ledger.RegionDraining, ledger.RegionDead:
-	default:
-		return nil, badRequest("state", "must be active, draining or dead")
 	}
 	e, err := edit(r, body.Reason)
 	if err != nil {
 		return nil, err
 	}
+	change := ledger.RegionChange{Floor: body.Floor, Domain: body.Domain, State: body.State}
 	return outdating(s, e, func() (ledger.Diff[ledger.Region], error) {
-		return s.Ledger.PutRegionState(r.Context(), e, r.PathValue("name"), body.State)
+		return s.Ledger.PutRegion(r.Context(), e, r.PathValue("name"), change)
 	})
 }

@@ -52,11 +52,7 @@ func (s *Server) putRule(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := condition(r)
-	if err != nil {
-		return nil, err
-	}
-	return outdating(s, e, func() (ledger.Diff[ledger.Rule], error) { return s.Ledger.PutRule(r.Context(), e, rule, c) })
+	return outdating(s, e, func() (ledger.Diff[ledger.Rule], error) { return s.Ledger.PutRule(r.Context(), e, rule) })
 }
 
 func (s *Server) deleteRule(r *http.Request) (any, error) {
@@ -64,12 +60,8 @@ func (s *Server) deleteRule(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := condition(r)
-	if err != nil {
-		return nil, err
-	}
 	return outdating(s, e, func() (ledger.Diff[ledger.Rule], error) {
-		return s.Ledger.DeleteRule(r.Context(), e, r.PathValue("tenant"), r.PathValue("route"), c)
+		return s.Ledger.DeleteRule(r.Context(), e, r.PathValue("tenant"), r.PathValue("route"))
 	})
 }
 

@@ -26,7 +26,7 @@ func Input(m *ledger.Mirror, demand []plan.Demand, known []bool, v parameter.Val
 	published := limit.Share(0)
 	draining := false
 	for i, r := range m.Regions {
-		in.Regions[i] = plan.Region{Name: r.Name, Base: r.Published, Floor: r.Floor, Drained: r.State == ledger.RegionDraining}
+		in.Regions[i] = plan.Region{Name: r.Name, Base: r.Published, Floor: min(r.Floor, r.Published), Drained: r.State == ledger.RegionDraining}
 		published += r.Published
 		draining = draining || in.Regions[i].Drained
 	}

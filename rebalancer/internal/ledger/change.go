@@ -32,9 +32,19 @@ func (c Condition) check(now limit.Revision, exists bool) error {
 	return nil
 }
 
+// checkOf is check for a thing that may not be there.
+func checkOf[T any](c Condition, v *T, revision func(*T) limit.Revision) error {
+	if v == nil {
+		return c.check(limit.Revision{}, false)
+	}
+	return c.check(revision(v), true)
+}
+
 // Edit is how a change is made.
 type Edit struct {
 	Author
+	// Condition that the thing must meet, else ErrConflict. Every change checks it.
+	Condition
 	// Dry undoes the change at its end: everything is checked and answered, nothing is written.
 	Dry bool
 }
@@ -42,9 +52,16 @@ type Edit struct {
 // errDry ends the transaction of a dry run.
 var errDry = errors.New("dry run")
 
+// editors is the advisory lock that people's changes are made under, one after the other: what a condition was checked
+// against is what is changed, also where nothing was there to be locked.
+const editors = 0x7061727469646f72
+
 // edit runs write in one transaction as e says.
 func (p *Postgres) edit(ctx context.Context, attempt string, e Edit, write func(pgx.Tx) error) error {
 	err := p.change(ctx, attempt, e.Author, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(editors)); err != nil {
+			return err
+		}
 		if err := write(tx); err != nil {
 			return err
 		}

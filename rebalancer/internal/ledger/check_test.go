@@ -147,7 +147,7 @@ func TestWhatNoColumnHoldsIsRefused(t *testing.T) {
 		if err := c.rule.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		_, err := pg.PutRule(t.Context(), c.edit, c.rule, Condition{})
+		_, err := pg.PutRule(t.Context(), c.edit, c.rule)
 		var field *FieldError
 		if !errors.As(err, &field) || field.Field != c.field {
 			t.Errorf("%+v: %v, want a refusal of %s", c.rule, err, c.field)

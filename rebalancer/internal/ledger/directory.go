@@ -70,6 +70,9 @@ func (p *Postgres) PutTenant(ctx context.Context, e Edit, id, plan string) (d Di
 		if d.Before, err = optional(pgx.CollectOneRow(rows, scanTenant)); err != nil {
 			return err
 		}
+		if err := checkOf(e.Condition, d.Before, tenantRevision); err != nil {
+			return err
+		}
 		if _, err = tx.Exec(ctx, `INSERT INTO tenant (id, plan) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET plan = excluded.plan`, id, plan); err != nil {
 			return err
 		}
@@ -92,10 +95,15 @@ func (p *Postgres) DeleteTenant(ctx context.Context, e Edit, id string) (d Diff[
 		if d.Before, err = optional(pgx.CollectOneRow(rows, scanTenant)); err == nil && d.Before == nil {
 			err = ErrNotFound
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return checkOf(e.Condition, d.Before, tenantRevision)
 	})
 	return d, err
 }
+
+func tenantRevision(t *Tenant) limit.Revision { return t.Revision }
 
 // Keys of a tenant, or of all, in the order of their hashes.
 func (p *Postgres) Keys(ctx context.Context, f Filter) (list []APIKey, err error) {
@@ -115,6 +123,9 @@ func (p *Postgres) Keys(ctx context.Context, f Filter) (list []APIKey, err error
 // CreateKey lets a credential stand for a tenant that exists.
 func (p *Postgres) CreateKey(ctx context.Context, e Edit, hash [32]byte, k APIKey) (out APIKey, err error) {
 	err = p.edit(ctx, "create key of "+k.Tenant, e, func(tx pgx.Tx) error {
+		if err := e.check(limit.Revision{}, false); err != nil {
+			return err
+		}
 		out, err = insertKey(ctx, tx, hash, k)
 		return err
 	})
@@ -133,7 +144,7 @@ func insertKey(ctx context.Context, tx pgx.Tx, hash [32]byte, k APIKey) (APIKey,
 // RotateKey creates a successor with the same tenant, label and end, and lets the old key end after grace.
 func (p *Postgres) RotateKey(ctx context.Context, e Edit, old string, successor [32]byte, grace time.Duration) (out APIKey, err error) {
 	err = p.edit(ctx, "rotate key", e, func(tx pgx.Tx) error {
-		before, err := lockKey(ctx, tx, old)
+		before, err := lockKey(ctx, tx, old, e.Condition)
 		if err != nil {
 			return err
 		}
@@ -152,7 +163,7 @@ func (p *Postgres) RotateKey(ctx context.Context, e Edit, old string, successor 
 // RevokeKey ends a key at once and for good; it stays known, so that the history can name it.
 func (p *Postgres) RevokeKey(ctx context.Context, e Edit, hash string) (d Diff[APIKey], err error) {
 	err = p.edit(ctx, "revoke key", e, func(tx pgx.Tx) error {
-		before, err := lockKey(ctx, tx, hash)
+		before, err := lockKey(ctx, tx, hash, e.Condition)
 		if err != nil {
 			return err
 		}
@@ -167,7 +178,7 @@ func (p *Postgres) RevokeKey(ctx context.Context, e Edit, hash string) (d Diff[A
 	return d, err
 }
 
-func lockKey(ctx context.Context, tx pgx.Tx, hash string) (APIKey, error) {
+func lockKey(ctx context.Context, tx pgx.Tx, hash string, c Condition) (APIKey, error) {
 	if raw, err := hex.DecodeString(hash); err != nil || len(raw) != 32 {
 		return APIKey{}, &FieldError{Field: "sha256", Reason: "must be 64 hex digits"}
 	}
@@ -182,5 +193,5 @@ func lockKey(ctx context.Context, tx pgx.Tx, hash string) (APIKey, error) {
 	if k == nil {
 		return APIKey{}, ErrNotFound
 	}
-	return *k, nil
+	return *k, c.check(k.Revision, true)
 }

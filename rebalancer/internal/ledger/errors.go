@@ -35,7 +35,7 @@ var constraintFields = map[string]string{
 	"rule_window": "window", "rule_window_seconds": "window_seconds", "rule_calendar_window": "window", "rule_mode": "mode",
 	"rule_on_error": "on_error", "rule_prefetch": "prefetch", "rule_shards": "shards", "rule_shard_capacity": "shards", "rule_shards_of_tenant": "shards", "rule_shards_and_tenant": "shards",
 	"tenant_id_name": "id", "tenant_plan_name": "plan", "api_key_tenant": "tenant", "api_key_hash_sha256": "sha256",
-	"region_name": "name", "region_base_share": "base", "region_base_sum": "base", "region_published_sum": "base",
+	"region_name": "name", "region_base_share": "base", "region_base_sum": "regions", "region_published_sum": "regions",
 	"region_published_share": "base", "split_base_share": "split", "split_observed_share": "split",
 	"rule_expires_at": "expires_at", "api_key_expires_at": "expires_at",
 	"region_floor_share": "floor", "region_state": "state", "split_target_share": "split", "split_target_sum": "split",

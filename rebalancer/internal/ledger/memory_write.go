@@ -11,14 +11,14 @@ import (
 )
 
 // PutParameter sets a parameter; a nil value goes back to the default. It is forgotten at the end of the process.
-func (m *Memory) PutParameter(_ context.Context, e Edit, name string, value json.RawMessage, c Condition) (d Diff[Parameter], err error) {
+func (m *Memory) PutParameter(_ context.Context, e Edit, name string, value json.RawMessage) (d Diff[Parameter], err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old, ok := m.mirror.Parameters[name]
 	if ok {
 		d.Before = &old
 	}
-	if err := c.check(old.Revision, ok); err != nil {
+	if err := e.check(old.Revision, ok); err != nil {
 		return d, err
 	}
 	now := m.clock()
@@ -49,7 +49,13 @@ func (m *Memory) PutPins(ctx context.Context, e Edit, key limit.Key, pins Pins, 
 		return d, err
 	}
 	s, ok := m.mirror.Splits[key]
-	d.Before = pinsOf(s)
+	if d.Before = pinsOf(s); d.Before != nil {
+		d.Before.Revision = pinRevision(m.lastPin(key))
+	}
+	if err := checkOf(e.Condition, d.Before, func(p *Pins) limit.Revision { return p.Revision }); err != nil {
+		return d, err
+	}
+	pins.Revision = pinRevision(m.entries + 1)
 	if len(pins.Shares) > 0 {
 		d.After = &pins
 	}
@@ -78,15 +84,25 @@ func (m *Memory) PutPins(ctx context.Context, e Edit, key limit.Key, pins Pins, 
 	return d, m.RequestCycle(ctx)
 }
 
+// lastPin is the entry of the history that tells of the last change of a key's pins.
+func (m *Memory) lastPin(key limit.Key) int64 {
+	for _, e := range slices.Backward(m.history) {
+		if e.Kind == "pin" && e.Tenant == key.Tenant && e.Route == key.Route {
+			return e.ID
+		}
+	}
+	return 0
+}
+
 // The rest is the rules file's to say.
 
 // PutRule is refused.
-func (m *Memory) PutRule(context.Context, Edit, rulesfile.Rule, Condition) (d Diff[Rule], err error) {
+func (m *Memory) PutRule(context.Context, Edit, rulesfile.Rule) (d Diff[Rule], err error) {
 	return d, ErrReadOnly
 }
 
 // DeleteRule is refused.
-func (m *Memory) DeleteRule(context.Context, Edit, string, string, Condition) (d Diff[Rule], err error) {
+func (m *Memory) DeleteRule(context.Context, Edit, string, string) (d Diff[Rule], err error) {
 	return d, ErrReadOnly
 }
 
@@ -120,12 +136,12 @@ func (m *Memory) RevokeKey(context.Context, Edit, string) (d Diff[APIKey], err e
 	return d, ErrReadOnly
 }
 
-// PutBase is refused.
-func (m *Memory) PutBase(context.Context, Edit, limit.Split) (d Diff[[]Region], err error) {
+// PutRegions is refused.
+func (m *Memory) PutRegions(context.Context, Edit, map[string]RegionChange) (d Diff[[]Region], err error) {
 	return d, ErrReadOnly
 }
 
-// PutRegionState is refused.
-func (m *Memory) PutRegionState(context.Context, Edit, string, string) (d Diff[Region], err error) {
+// PutRegion is refused.
+func (m *Memory) PutRegion(context.Context, Edit, string, RegionChange) (d Diff[Region], err error) {
 	return d, ErrReadOnly
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	"github.com/jackc/pgx/v5"
+
+	"partidor.dev/partidor/shared/limit"
 )
 
 // ParameterRows are the rows as they are, whatever they mean.
@@ -21,7 +23,7 @@ func (p *Postgres) ParameterRows(ctx context.Context) (list []Parameter, err err
 }
 
 // PutParameter sets a parameter; a nil value goes back to the default of the program.
-func (p *Postgres) PutParameter(ctx context.Context, e Edit, name string, value json.RawMessage, c Condition) (d Diff[Parameter], err error) {
+func (p *Postgres) PutParameter(ctx context.Context, e Edit, name string, value json.RawMessage) (d Diff[Parameter], err error) {
 	err = p.edit(ctx, "set parameter "+name, e, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, selectParameter+`WHERE name = $1 FOR UPDATE`, name)
 		if err != nil {
@@ -30,11 +32,7 @@ func (p *Postgres) PutParameter(ctx context.Context, e Edit, name string, value 
 		if d.Before, err = optional(pgx.CollectOneRow(rows, scanParameter)); err != nil {
 			return err
 		}
-		now := c.revision()
-		if d.Before != nil {
-			now = d.Before.Revision
-		}
-		if err := c.check(now, d.Before != nil); err != nil {
+		if err := checkOf(e.Condition, d.Before, func(p *Parameter) limit.Revision { return p.Revision }); err != nil {
 			return err
 		}
 		if value == nil {

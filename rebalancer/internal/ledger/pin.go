@@ -16,7 +16,12 @@ type Pins struct {
 	Shares limit.Split `json:"shares"`
 	// Expires ends the pins; the zero time does not.
 	Expires time.Time `json:"expires_at,omitzero"`
+	// Revision of the last change of the key's pins. It is not the ledger's: gateways do not read pins.
+	Revision limit.Revision `json:"revision,omitzero"`
 }
+
+// pinRevision of the entry of the history that tells of the last change; 0.0 where there is none.
+func pinRevision(entry int64) limit.Revision { return limit.Revision{Number: entry} }
 
 // PutPins replaces the pins of a key; none at all unpin it. Shares still move by transfers only: the next plan, at once,
 // advises towards the pins. Operation is what the history calls it: pin, unpin, set or rollback.
@@ -39,9 +44,16 @@ func (p *Postgres) PutPins(ctx context.Context, e Edit, key limit.Key, pins Pins
 		if err != nil {
 			return err
 		}
-		d.Before, d.After = pinsOf(split), &pins
-		if len(pins.Shares) == 0 {
-			d.After = nil
+		var last int64
+		if err := tx.QueryRow(ctx, `SELECT coalesce(max(id), 0) FROM history WHERE kind = 'pin' AND tenant_id = $1 AND route_id = $2`,
+			key.Tenant, key.Route).Scan(&last); err != nil {
+			return err
+		}
+		if d.Before = pinsOf(split); d.Before != nil {
+			d.Before.Revision = pinRevision(last)
+		}
+		if err := checkOf(e.Condition, d.Before, func(p *Pins) limit.Revision { return p.Revision }); err != nil {
+			return err
 		}
 		if _, err = tx.Exec(ctx, `UPDATE split SET pinned_share = NULL, pin_expires_at = NULL, updated_at = now(), updated_by = $3, reason = $4
 			WHERE tenant_id = $1 AND route_id = $2`, key.Tenant, key.Route, e.Actor, e.Reason); err != nil {
@@ -60,11 +72,16 @@ func (p *Postgres) PutPins(ctx context.Context, e Edit, key limit.Key, pins Pins
 				return err
 			}
 		}
-		before, after := mustJSON(d.Before), mustJSON(d.After)
-		if _, err = tx.Exec(ctx, `INSERT INTO history (kind, operation, tenant_id, route_id, actor, reason, before, after)
-			VALUES ('pin', $1, $2, $3, $4, $5, $6, $7)`, operation, key.Tenant, key.Route, e.Actor, e.Reason, before, after); err != nil {
+		pins.Revision = limit.Revision{}
+		if len(pins.Shares) > 0 {
+			d.After = &pins
+		}
+		if err = tx.QueryRow(ctx, `INSERT INTO history (kind, operation, tenant_id, route_id, actor, reason, before, after)
+			VALUES ('pin', $1, $2, $3, $4, $5, $6, $7) RETURNING id`,
+			operation, key.Tenant, key.Route, e.Actor, e.Reason, mustJSON(d.Before), mustJSON(d.After)).Scan(&last); err != nil {
 			return err
 		}
+		pins.Revision = pinRevision(last)
 		_, err = tx.Exec(ctx, `SELECT pg_notify('partidor_run', $1)`, key.String())
 		return err
 	})

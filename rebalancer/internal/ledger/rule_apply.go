@@ -2,11 +2,13 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rulesfile"
 )
 
@@ -16,10 +18,12 @@ type RulePlan struct {
 	Update    []Diff[rulesfile.Rule] `json:"update"`
 	Delete    []rulesfile.Rule       `json:"delete"`
 	Unchanged int                    `json:"unchanged"`
+	// Revision of the rules as a whole before the change.
+	Revision limit.Revision `json:"revision"`
 }
 
 // ApplyRules makes the rules as declared, all or none, in one revision. With prune, rules that are not declared are
-// deleted. The rules are valid and no key has two.
+// deleted. The rules are valid and no key has two. The condition is about the revision of the rules as a whole.
 func (p *Postgres) ApplyRules(ctx context.Context, e Edit, rules []rulesfile.Rule, prune bool) (plan RulePlan, err error) {
 	err = p.edit(ctx, "apply rules", e, func(tx pgx.Tx) error {
 		// The plan must be what is done: nobody else writes rules meanwhile; readers are not held up.
@@ -30,7 +34,15 @@ func (p *Postgres) ApplyRules(ctx context.Context, e Edit, rules []rulesfile.Rul
 		if err != nil {
 			return err
 		}
+		at, err := rulesRevision(ctx, tx, present)
+		if err != nil {
+			return err
+		}
+		if err := e.check(at, len(present) > 0 || e.Revision != nil); err != nil {
+			return err
+		}
 		plan = PlanRules(present, rules, prune)
+		plan.Revision = at
 		write := slices.Clone(plan.Create)
 		for _, u := range plan.Update {
 			write = append(write, *u.After)
@@ -49,6 +61,19 @@ func (p *Postgres) ApplyRules(ctx context.Context, e Edit, rules []rulesfile.Rul
 		return err
 	})
 	return plan, err
+}
+
+// rulesRevision is when any rule was last written or deleted.
+func rulesRevision(ctx context.Context, tx pgx.Tx, present []Rule) (at limit.Revision, err error) {
+	err = tx.QueryRow(ctx, `SELECT revision_epoch, revision_number FROM tombstone WHERE kind = 'rule'
+		ORDER BY revision_epoch DESC, revision_number DESC LIMIT 1`).Scan(&at.Epoch, &at.Number)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	for i := range present {
+		at = at.Max(present[i].Revision)
+	}
+	return at, err
 }
 
 func readRules(ctx context.Context, tx pgx.Tx) ([]Rule, error) {

@@ -10,14 +10,6 @@ import (
 
 var revisionZero limit.Revision
 
-// revision in the condition, for comparing where nothing is there.
-func (c Condition) revision() (r limit.Revision) {
-	if c.Revision != nil {
-		r = *c.Revision
-	}
-	return r
-}
-
 // Filter says which part of a list is wanted. Empty fields do not matter.
 type Filter struct {
 	Tenant, Route string

@@ -10,13 +10,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rulesfile"
 )
 
 // PutRule creates or replaces the rule of (tenant, route). A rule that does not change keeps its revision.
-func (p *Postgres) PutRule(ctx context.Context, e Edit, rule rulesfile.Rule, c Condition) (d Diff[Rule], err error) {
+func (p *Postgres) PutRule(ctx context.Context, e Edit, rule rulesfile.Rule) (d Diff[Rule], err error) {
 	err = p.edit(ctx, "write rule of "+rule.Tenant+"/"+rule.Route, e, func(tx pgx.Tx) error {
-		if d.Before, err = lockRule(ctx, tx, rule.Tenant, rule.Route, c); err != nil {
+		if d.Before, err = lockRule(ctx, tx, rule.Tenant, rule.Route, e.Condition); err != nil {
 			return err
 		}
 		if err = upsertRules(ctx, tx, []rulesfile.Rule{rule}); err != nil {
@@ -29,9 +30,9 @@ func (p *Postgres) PutRule(ctx context.Context, e Edit, rule rulesfile.Rule, c C
 }
 
 // DeleteRule hands the rule's keys to the next match. ErrNotFound where there is no such rule.
-func (p *Postgres) DeleteRule(ctx context.Context, e Edit, tenant, route string, c Condition) (d Diff[Rule], err error) {
+func (p *Postgres) DeleteRule(ctx context.Context, e Edit, tenant, route string) (d Diff[Rule], err error) {
 	err = p.edit(ctx, "delete rule of "+tenant+"/"+route, e, func(tx pgx.Tx) error {
-		if d.Before, err = lockRule(ctx, tx, tenant, route, c); err != nil {
+		if d.Before, err = lockRule(ctx, tx, tenant, route, e.Condition); err != nil {
 			return err
 		}
 		if d.Before == nil {
@@ -48,10 +49,7 @@ func lockRule(ctx context.Context, tx pgx.Tx, tenant, route string, c Condition)
 	if err != nil {
 		return nil, err
 	}
-	if rule == nil {
-		return nil, c.check(c.revision(), false)
-	}
-	return rule, c.check(rule.Revision, true)
+	return rule, checkOf(c, rule, func(r *Rule) limit.Revision { return r.Revision })
 }
 
 // ruleRow is a rule as jsonb_to_recordset reads it: every column, so that a replaced rule keeps nothing of the old one.

@@ -16,7 +16,7 @@ import (
 // Definition is one parameter.
 type Definition struct {
 	Name string
-	// Help is one sentence for people; Kind is duration, fraction, share, number, switch or names.
+	// Help is one sentence for people; Kind is duration, fraction, share, number, switch, name or names.
 	Help, Kind string
 
 	set func(*Values, json.RawMessage) error
@@ -59,6 +59,8 @@ var definitions = []Definition{
 	toggle("paused", "Stops planning: shares stay where they are.", func(v *Values) *bool { return &v.Paused }),
 	names("frozen_regions", "Regions whose shares stay where they are.", func(v *Values) *[]string { return &v.FrozenRegions }),
 	names("frozen_tenants", "Tenants whose shares stay where they are.", func(v *Values) *[]string { return &v.FrozenTenants }),
+	name("control_domain", "Failure domain of the control plane, for votes on leases; empty for none.", func(v *Values) *string { return &v.ControlDomain }),
+	name("witness_domain", "Failure domain of the witness, where there is one, for votes on leases; empty for none.", func(v *Values) *string { return &v.WitnessDomain }),
 	toggle("fast_loop", "Lets regions lend and move share between themselves within seconds.", func(v *Values) *bool { return &v.FastLoop }),
 	toggle("shadow", "Kill switch: gateways decide and count, but admit everything.", func(v *Values) *bool { return &v.Shadow }),
 	whole("history_days", "Days that history and recorded demand are kept.", func(v *Values) *int { return &v.HistoryDays }),
@@ -155,6 +157,24 @@ func toggle(name, help string, field func(*Values) *bool) Definition {
 			if strict(raw, field(v)) != nil {
 				return errors.New("must be true or false")
 			}
+			return nil
+		}}
+}
+
+func name(name, help string, field func(*Values) *string) Definition {
+	return Definition{Name: name, Help: help, Kind: "name",
+		get: func(v *Values) any { return *field(v) },
+		set: func(v *Values, raw json.RawMessage) error {
+			var s string
+			if strict(raw, &s) != nil {
+				return errors.New("must be a name")
+			}
+			if s != "" {
+				if err := limit.ValidateName("name", s); err != nil {
+					return err
+				}
+			}
+			*field(v) = s
 			return nil
 		}}
 }

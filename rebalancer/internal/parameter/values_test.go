@@ -34,6 +34,8 @@ func TestWithSetsAndRefuses(t *testing.T) {
 		{"cycel", `"30s"`, "no such parameter"},
 		{"history_days", `0`, "history_days: 0"},
 		{"frozen_tenants", `["*"]`, "wildcard"},
+		{"control_domain", `3`, "control_domain: must be a name"},
+		{"control_domain", `"a\u0000b"`, "control_domain: name"},
 		{"step", `-1`, "share -1"},
 	} {
 		_, err := Default().With(map[string]json.RawMessage{c.name: json.RawMessage(c.value)})

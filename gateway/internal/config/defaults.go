@@ -82,6 +82,7 @@ func (u *Upstream) defaults() {
 	or(&u.Protocol, ProtocolHTTP1)
 	or(&u.ConnectTimeout, 2*time.Second)
 	or(&u.IdleConnections, 256)
+	or(&u.IdleTimeout, 60*time.Second)
 	or(&u.Health.Interval, 5*time.Second)
 	or(&u.Health.Timeout, time.Second)
 	or(&u.Health.Unhealthy, 3)

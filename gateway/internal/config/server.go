@@ -20,6 +20,10 @@ type Server struct {
 	// UnderscoreHeaders lists request headers that are kept although their names hold an underscore; all others are
 	// dropped, since some servers read X_Tenant_Id as X-Tenant-Id.
 	UnderscoreHeaders []string `yaml:"underscore_headers"`
+	// PassHeaders lists request headers that reach upstreams as clients sent them although they speak of the client, its
+	// connection or another method or path, such as X-Forwarded-Port behind a proxy that always sets it. All others of that
+	// kind are dropped.
+	PassHeaders []string `yaml:"pass_headers"`
 	// DrainDelay is how long readiness says no before listeners close, so that balancers stop sending. Default 0.
 	DrainDelay time.Duration `yaml:"drain_delay"`
 	// DrainTimeout bounds the wait for requests in flight at shutdown. Default 30 s.

@@ -16,6 +16,9 @@ type Upstream struct {
 	ConnectTimeout time.Duration `yaml:"connect_timeout"`
 	// IdleConnections kept per target. Default 256.
 	IdleConnections int `yaml:"idle_connections"`
+	// IdleTimeout closes connections that nobody has used for so long. It must be shorter than the targets' own: else a target
+	// closes one just as a request is sent on it, which ends as 502 wherever it cannot be repeated. Default 60 s.
+	IdleTimeout time.Duration `yaml:"idle_timeout"`
 	// MaxConnections per target; 0 means no bound.
 	MaxConnections int `yaml:"max_connections"`
 }

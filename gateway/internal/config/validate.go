@@ -56,9 +56,11 @@ func (c *Config) validateServer(f *faults) {
 	between(f, "server.max_concurrent_streams", s.MaxConcurrentStreams, 1, 10_000)
 	for i, name := range s.UnderscoreHeaders {
 		headerName(f, index("server.underscore_headers", i), name)
-		if strings.EqualFold(strings.ReplaceAll(name, "_", "-"), c.Identity.TenantHeader) {
-			f.Add(index("server.underscore_headers", i), "%q would let clients speak for %s", name, c.Identity.TenantHeader)
-		}
+		c.mayPass(f, index("server.underscore_headers", i), strings.ReplaceAll(name, "_", "-"))
+	}
+	for i, name := range s.PassHeaders {
+		headerName(f, index("server.pass_headers", i), name)
+		c.mayPass(f, index("server.pass_headers", i), name)
 	}
 	notNegative(f, "server.drain_delay", s.DrainDelay)
 	positive(f, "server.drain_timeout", s.DrainTimeout)
@@ -68,6 +70,15 @@ func (c *Config) validateServer(f *faults) {
 	oneOf(f, "tls.min_version", c.TLS.MinVersion, "1.2", "1.3")
 	if c.TLS.ClientCAFile != "" && !c.TLS.Enabled() {
 		f.Add("tls.client_ca_file", "needs cert_file and key_file")
+	}
+}
+
+// mayPass refuses headers that the gateway sets itself, or drops because it speaks another one in their place.
+func (c *Config) mayPass(f *faults, field, name string) {
+	for _, own := range []string{c.Identity.TenantHeader, "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Forwarded"} {
+		if strings.EqualFold(name, own) {
+			f.Add(field, "would let clients speak for %s", own)
+		}
 	}
 }
 

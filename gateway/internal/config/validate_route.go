@@ -48,6 +48,7 @@ func (u *Upstream) validate(f *faults, field string) {
 	oneOf(f, field+".protocol", u.Protocol, ProtocolHTTP1, ProtocolH2, ProtocolH2C)
 	positive(f, field+".connect_timeout", u.ConnectTimeout)
 	atLeast(f, field+".idle_connections", u.IdleConnections, 0)
+	positive(f, field+".idle_timeout", u.IdleTimeout)
 	atLeast(f, field+".max_connections", u.MaxConnections, 0)
 	if h := u.Health; h.Path != "" && !strings.HasPrefix(h.Path, "/") {
 		f.Add(field+".health.path", "%q, must begin with /", h.Path)

@@ -62,10 +62,7 @@ func newGeneration(c *config.Config, old *generation, o Options) (*generation, e
 		addresses:       identify.NewAddresses(c.Addresses),
 		guardFailures:   c.Addresses.Guard.FailuresOnly,
 		responder:       respond.New(c),
-		keepUnderscores: map[string]bool{},
-	}
-	for _, name := range c.Server.UnderscoreHeaders {
-		g.keepUnderscores[http.CanonicalHeaderKey(name)] = true
+		keepUnderscores: canonicalNames(c.Server.UnderscoreHeaders),
 	}
 	if old != nil && old.config.Addresses.Guard == c.Addresses.Guard {
 		g.guard = old.guard
@@ -93,6 +90,7 @@ func newGeneration(c *config.Config, old *generation, o Options) (*generation, e
 func (g *generation) serve(old *generation, logger *slog.Logger) error {
 	settings := proxy.Settings{
 		TenantHeader: g.config.Identity.TenantHeader,
+		Pass:         canonicalNames(g.config.Server.PassHeaders),
 		Log:          log.New(quiet{logger}, "", 0),
 	}
 	if !g.config.Identity.Forward {
@@ -120,6 +118,14 @@ func (g *generation) serve(old *generation, logger *slog.Logger) error {
 		}
 	}
 	return nil
+}
+
+func canonicalNames(names []string) map[string]bool {
+	m := map[string]bool{}
+	for _, name := range names {
+		m[http.CanonicalHeaderKey(name)] = true
+	}
+	return m
 }
 
 // shedderOf goes on counting where the bounds of a route stay the same.

@@ -94,7 +94,8 @@ func (p *parser) authorization(v string) (token string, ok bool) {
 	return "", false
 }
 
-// fromQuery counts the credentials in the query and returns the last. Escaped spellings of the name count.
+// fromQuery counts the credentials in the query and returns the last. Escaped spellings of the name count, and a semicolon
+// ends a parameter as it does for some upstreams: no reading of the query may find a credential that this one misses.
 func (p *parser) fromQuery(raw string) (value string, n int, err error) {
 	name := p.query
 	if name == "" {
@@ -102,7 +103,7 @@ func (p *parser) fromQuery(raw string) (value string, n int, err error) {
 	}
 	for raw != "" {
 		var pair string
-		pair, raw, _ = strings.Cut(raw, "&")
+		pair, raw = cutParameter(raw)
 		key, v, _ := strings.Cut(pair, "=")
 		if !p.sameName(key, name) {
 			continue
@@ -115,6 +116,14 @@ func (p *parser) fromQuery(raw string) (value string, n int, err error) {
 		}
 	}
 	return value, n, nil
+}
+
+// cutParameter splits a query behind its first parameter.
+func cutParameter(raw string) (pair, rest string) {
+	if i := strings.IndexAny(raw, "&;"); i >= 0 {
+		return raw[:i], raw[i+1:]
+	}
+	return raw, ""
 }
 
 func (p *parser) sameName(key, name string) bool {
@@ -150,11 +159,13 @@ func (p *parser) stripQuery(raw string) string {
 	if _, n, _ := p.fromQuery(raw); n == 0 {
 		return raw
 	}
-	var kept []string
-	for _, pair := range strings.Split(raw, "&") {
+	kept := make([]byte, 0, len(raw))
+	for raw != "" {
+		pair, rest := cutParameter(raw)
 		if key, _, _ := strings.Cut(pair, "="); !p.sameName(key, p.query) {
-			kept = append(kept, pair)
+			kept = append(kept, raw[:len(raw)-len(rest)]...) // with what ended it
 		}
+		raw = rest
 	}
-	return strings.Join(kept, "&")
+	return strings.TrimRight(string(kept), "&;")
 }

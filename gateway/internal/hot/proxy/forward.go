@@ -31,6 +31,8 @@ type Route struct {
 type Settings struct {
 	// TenantHeader tells upstreams the tenant; a client's own header of that name never passes.
 	TenantHeader string
+	// Pass names the headers that clients may send although they are Claims.
+	Pass map[string]bool
 	// Strip removes credentials from headers and query; nil forwards them.
 	Strip func(h http.Header, rawQuery string) string
 	// Log hears what ReverseProxy has to say; nil is silence.
@@ -103,11 +105,13 @@ func (p *Route) Forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 func (p *Route) rewrite(pr *httputil.ProxyRequest) {
 	x := exchangeOf(pr.Out.Context())
 	q, h := x.request, pr.Out.Header
-	setForwarded(h, pr.In, q)
+	p.setForwarded(h, pr.In, q)
 	delete(h, p.settings.TenantHeader)
 	if q.Tenant != "" {
 		h[p.settings.TenantHeader] = []string{q.Tenant}
 	}
+	// ReverseProxy has dropped what url.ParseQuery cannot read, and put the rest in another order. It is the upstream's to read.
+	pr.Out.URL.RawQuery = pr.In.URL.RawQuery
 	if p.settings.Strip != nil {
 		pr.Out.URL.RawQuery = p.settings.Strip(h, pr.Out.URL.RawQuery)
 	}
@@ -127,7 +131,7 @@ func (p *Route) rewrite(pr *httputil.ProxyRequest) {
 func (p *Route) passTrailers(pr *httputil.ProxyRequest) func() {
 	in, out := pr.In.Trailer, pr.Out.Trailer
 	for name := range out {
-		if name == p.settings.TenantHeader || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") ||
+		if name == p.settings.TenantHeader || Claims(name) && !p.settings.Pass[name] ||
 			strings.IndexByte(name, '_') >= 0 || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidTrailerHeader(name) {
 			delete(out, name)
 		}
@@ -143,12 +147,13 @@ func (p *Route) passTrailers(pr *httputil.ProxyRequest) func() {
 	}
 }
 
-// setForwarded tells the upstream who the client is, in the gateway's own words.
-func setForwarded(h http.Header, in *http.Request, q *Request) {
-	delete(h, "X-Real-Ip")
-	// Some servers read another path from these than the one that was matched and limited.
-	delete(h, "X-Original-Url")
-	delete(h, "X-Rewrite-Url")
+// setForwarded tells the upstream who the client is, in the gateway's own words only.
+func (p *Route) setForwarded(h http.Header, in *http.Request, q *Request) {
+	for name := range h {
+		if Claims(name) && !p.settings.Pass[name] {
+			delete(h, name)
+		}
+	}
 	if q.Client != "" {
 		values := []string{q.Client}
 		h["X-Forwarded-For"] = values

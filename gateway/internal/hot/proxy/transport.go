@@ -50,7 +50,7 @@ func newTransport(c config.Upstream, responseTimeout time.Duration, logger *slog
 		TLSHandshakeTimeout:   c.ConnectTimeout,
 		ResponseHeaderTimeout: responseTimeout,
 		ExpectContinueTimeout: time.Second,
-		IdleConnTimeout:       90 * time.Second,
+		IdleConnTimeout:       c.IdleTimeout,
 		MaxIdleConnsPerHost:   c.IdleConnections,
 		MaxConnsPerHost:       c.MaxConnections,
 		Protocols:             &protocols,

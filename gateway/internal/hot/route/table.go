@@ -74,6 +74,9 @@ func (t *Table) find(host, method, path string) *Route {
 			return r
 		}
 	}
+	if !ordinary(method) {
+		return nil
+	}
 	return t.fallback
 }
 
@@ -110,11 +113,16 @@ func findMethod(methods map[string]*node, method, path string) *Route {
 			}
 		}
 	}
-	if n := methods[""]; n != nil {
+	if n := methods[""]; n != nil && ordinary(method) {
 		return n.find(path)
 	}
 	return nil
 }
+
+// ordinary methods are those that a route without methods serves. CONNECT would make a tunnel of the connection to the
+// upstream, on which nothing is routed or limited any more; TRACE sends back what the gateway has added to the request. The
+// latter may be listed.
+func ordinary(method string) bool { return method != http.MethodConnect && method != http.MethodTrace }
 
 func (x index) insert(host, method string, r *Route) {
 	if x[host] == nil {

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"partidor.dev/partidor/shared/bucket"
+	"partidor.dev/partidor/shared/telemetry"
 )
 
 // findingLogEvery bounds the log lines about damaged buckets: a Redis that lost its data damages all of them.
@@ -23,16 +23,20 @@ type findings struct {
 }
 
 var (
-	findingBroken = metric.WithAttributes(attribute.String("finding", "broken"))
-	findingLost   = metric.WithAttributes(attribute.String("finding", "lost"))
+	findingBroken = metric.WithAttributes(telemetry.AttributeKind.String("broken"))
+	findingLost   = metric.WithAttributes(telemetry.AttributeKind.String("lost"))
 )
 
 func newFindings(g *gateway) (*findings, error) {
 	f := &findings{gateway: g}
 	f.lastLog.Store(-int64(findingLogEvery))
 	var err error
-	f.count, err = g.meter.Int64Counter("partidor.bucket.findings",
+	f.count, err = g.meter.Int64Counter("partidor.bucket.findings", metric.WithUnit("{bucket}"),
 		metric.WithDescription("Damaged buckets met: broken ones were unreadable and made anew, of lost ones a moved key's rights are missing."))
+	if err == nil { // a counter that is there before it counts: alerts then see the first one
+		f.count.Add(context.Background(), 0, findingBroken)
+		f.count.Add(context.Background(), 0, findingLost)
+	}
 	return f, err
 }
 

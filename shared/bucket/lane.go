@@ -20,6 +20,7 @@ type call struct {
 	done  chan struct{}
 	reply string
 	err   error
+	batch int // decisions that travelled together
 
 	buf []byte
 }

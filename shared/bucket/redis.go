@@ -35,6 +35,9 @@ type Options struct {
 	LossHorizon time.Duration
 	// Found is told of broken buckets and lost rights, from the goroutine of the decision; it must not block.
 	Found func(Finding)
+	// Called is told of every script call that came back, from the goroutine of a worker: how many decisions it carried, how
+	// long it took, and its error.
+	Called func(decisions int, took time.Duration, err error)
 	// Script replaces lua.Take, for tests that bring their own clock.
 	Script string
 }
@@ -107,6 +110,7 @@ func (s *Redis) Take(ctx context.Context, limits []Limit) (limit.Decision, error
 }
 
 func (s *Redis) ask(ctx context.Context, limits []Limit) (limit.Decision, error) {
+	describe(ctx)
 	c := newCall(ctx, limits)
 	if err := s.lanes.send(ctx, c); err != nil {
 		return limit.Decision{}, fmt.Errorf("ask redis for a decision: %w", err)
@@ -120,6 +124,7 @@ func (s *Redis) ask(ctx context.Context, limits []Limit) (limit.Decision, error)
 		return limit.Decision{}, fmt.Errorf("wait for redis's decision: %w", ErrClosed)
 	}
 	line, err := c.reply, c.err
+	describeBatch(ctx, c.batch)
 	c.free()
 	if err != nil {
 		return limit.Decision{}, fmt.Errorf("ask redis for a decision: %w", err)

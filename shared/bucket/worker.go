@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -52,8 +53,9 @@ func (w *worker) run(batch []*call) {
 	defer cancel()
 	if _, ok := w.store.opts.Client.(*redis.ClusterClient); !ok {
 		cmd := w.command(ctx, batch, "evalsha", w.store.script.sha)
+		began := time.Now()
 		_ = w.store.opts.Client.Process(ctx, cmd)
-		w.settle(ctx, batch, cmd)
+		w.settle(ctx, batch, cmd, began)
 		return
 	}
 	slices.SortStableFunc(batch, func(a, b *call) int { return cmp.Compare(a.slot, b.slot) })
@@ -70,9 +72,10 @@ func (w *worker) run(batch []*call) {
 		w.args = make([]any, 0, cap(w.args)) // the command keeps its arguments until the pipeline has run
 		groups, cmds, batch = append(groups, batch[:n]), append(cmds, cmd), batch[n:]
 	}
+	began := time.Now()
 	_, _ = pipe.Exec(ctx)
 	for i, group := range groups {
-		w.settle(ctx, group, cmds[i])
+		w.settle(ctx, group, cmds[i], began)
 	}
 }
 
@@ -105,7 +108,7 @@ func (w *worker) command(ctx context.Context, batch []*call, verb, script string
 
 // settle hands out the answers of one script call. A server that does not know the script is sent its text, once: it has
 // executed nothing.
-func (w *worker) settle(ctx context.Context, batch []*call, cmd once) {
+func (w *worker) settle(ctx context.Context, batch []*call, cmd once, began time.Time) {
 	reply, err := cmd.Result()
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		again := w.command(ctx, batch, "eval", w.store.script.source)
@@ -121,7 +124,11 @@ func (w *worker) settle(ctx context.Context, batch []*call, cmd once) {
 	if err == nil && strings.Count(reply, "\n") != len(batch)-1 {
 		err = errors.New("reply does not match the call")
 	}
+	if w.store.opts.Called != nil {
+		w.store.opts.Called(len(batch), time.Since(began), err)
+	}
 	for _, c := range batch {
+		c.batch = len(batch)
 		if err != nil {
 			c.finish("", err)
 			continue

@@ -18,9 +18,6 @@ import (
 
 type sdkResource = resource.Resource
 
-// AttributeRegion is the resource attribute that tells where a process runs.
-const AttributeRegion = attribute.Key("partidor.region")
-
 func newResource(ctx context.Context, o Options) (*sdkResource, error) {
 	known := []attribute.KeyValue{semconv.ServiceName(o.Service), semconv.ServiceNamespace("partidor")}
 	for key, value := range map[attribute.Key]string{
@@ -70,7 +67,9 @@ func (t *Telemetry) traceExport(ctx context.Context, res *sdkResource) (trace.Tr
 	if autoexport.IsNoneSpanExporter(exporter) {
 		return tracenoop.NewTracerProvider(), nil
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithBatcher(exporter))
+	q := t.export.queue("traces", "OTEL_BSP_MAX_QUEUE_SIZE", sdktrace.DefaultMaxQueueSize)
+	batches := sdktrace.NewBatchSpanProcessor(countedSpans{exporter, q}, sdktrace.WithMaxQueueSize(q.most))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSpanProcessor(boundedSpans{batches, q}))
 	t.shutdown = append(t.shutdown, provider.Shutdown)
 	return provider, nil
 }
@@ -94,7 +93,9 @@ func (t *Telemetry) logExport(ctx context.Context, res *sdkResource) (*sdklog.Lo
 	if err != nil || autoexport.IsNoneLogExporter(exporter) {
 		return nil, err
 	}
-	provider := sdklog.NewLoggerProvider(sdklog.WithResource(res), sdklog.WithProcessor(sdklog.NewBatchProcessor(exporter)))
+	q := t.export.queue("logs", "OTEL_BLRP_MAX_QUEUE_SIZE", 2048)
+	batches := sdklog.NewBatchProcessor(countedRecords{exporter, q}, sdklog.WithMaxQueueSize(q.most))
+	provider := sdklog.NewLoggerProvider(sdklog.WithResource(res), sdklog.WithProcessor(boundedRecords{batches, q}))
 	t.shutdown = append(t.shutdown, provider.Shutdown)
 	return provider, nil
 }

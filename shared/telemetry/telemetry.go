@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/contrib/instrumentation/runtime"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
@@ -23,6 +24,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 )
+
+// scope names this code in telemetry.
+const scope = "partidor.dev/partidor/shared/telemetry"
 
 // shutdownTimeout bounds the last export, however patient the caller's context is: a service must be able to stop while
 // its collector is away.
@@ -48,6 +52,7 @@ type Telemetry struct {
 	Registry *prometheus.Registry
 
 	shutdown []func(context.Context) error
+	export   export
 }
 
 // Start reads the OTEL_* variables. It contacts nobody: a collector that is away costs lost spans, not a failed start.
@@ -61,15 +66,13 @@ func Start(ctx context.Context, o Options) (*Telemetry, error) {
 	if err := t.start(ctx, o, res); err != nil {
 		return nil, fmt.Errorf("telemetry: %w", errors.Join(err, t.Shutdown(ctx)))
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		t.Logger.Warn("telemetry could not be exported", "error", err)
-	}))
+	otel.SetErrorHandler(&complaints{logger: t.Logger})
 	return t, nil
 }
 
-// MetricsHandler serves the metrics in Prometheus' format.
+// MetricsHandler serves the metrics in Prometheus' format, or in OpenMetrics, which alone has exemplars, to whoever accepts it.
 func (t *Telemetry) MetricsHandler() http.Handler {
-	return promhttp.HandlerFor(t.Registry, promhttp.HandlerOpts{Registry: t.Registry})
+	return promhttp.HandlerFor(t.Registry, promhttp.HandlerOpts{Registry: t.Registry, EnableOpenMetrics: true})
 }
 
 // Shutdown exports what is left and stops, within a few seconds even if nobody takes it.
@@ -113,7 +116,10 @@ func (t *Telemetry) start(ctx context.Context, o Options, res *sdkResource) erro
 }
 
 func (t *Telemetry) startMetrics(ctx context.Context, res *sdkResource) error {
-	scraped, err := otelprometheus.New(otelprometheus.WithRegisterer(t.Registry), otelprometheus.WithoutScopeInfo())
+	// The region is on every series, as a collector puts it there from the resource: questions about a region must not
+	// depend on how its targets are found.
+	scraped, err := otelprometheus.New(otelprometheus.WithRegisterer(t.Registry), otelprometheus.WithoutScopeInfo(),
+		otelprometheus.WithResourceAsConstantLabels(attribute.NewAllowKeysFilter(AttributeRegion)))
 	if err != nil {
 		return err
 	}
@@ -129,6 +135,9 @@ func (t *Telemetry) startMetrics(ctx context.Context, res *sdkResource) error {
 	t.MeterProvider = provider
 	t.shutdown = append(t.shutdown, provider.Shutdown)
 	if err := t.Registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})); err != nil {
+		return err
+	}
+	if err := t.export.observe(provider.Meter(scope)); err != nil {
 		return err
 	}
 	return runtime.Start(runtime.WithMeterProvider(provider))

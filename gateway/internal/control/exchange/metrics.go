@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"partidor.dev/partidor/shared/rights"
 	"partidor.dev/partidor/shared/rights/agent"
 	"partidor.dev/partidor/shared/rights/redisstore"
+	"partidor.dev/partidor/shared/telemetry"
 )
 
 // metrics of transfers. None carries a tenant or a route.
@@ -20,20 +20,20 @@ type metrics struct {
 
 func newMetrics(m metric.Meter) (*metrics, error) {
 	var errs []error
-	counter := func(name, about string) metric.Int64Counter {
-		c, err := m.Int64Counter(name, metric.WithDescription(about))
+	counter := func(name, unit, about string) metric.Int64Counter {
+		c, err := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(about))
 		errs = append(errs, err)
 		return c
 	}
 	x := &metrics{
-		steps:    counter("partidor.transfer.steps", "Steps of rights executed in the regional Redis, by operation and verdict."),
-		moved:    counter("partidor.transfer.share", "Share given to other regions, in parts per million of a key, summed over keys."),
-		lent:     counter("partidor.transfer.loans", "Whole tokens lent to other regions."),
-		messages: counter("partidor.transfer.messages", "Keys spoken of in messages between regions, by kind."),
-		drops:    counter("partidor.transfer.dropped", "Messages dropped, by reason."),
+		steps:    counter("partidor.transfer.steps", "{step}", "Steps of rights executed in the regional Redis, by operation and verdict."),
+		moved:    counter("partidor.transfer.share", "{ppm}", "Share given to other regions, in parts per million of a key, summed over keys."),
+		lent:     counter("partidor.transfer.loans", "{token}", "Whole tokens lent to other regions."),
+		messages: counter("partidor.transfer.messages", "{key}", "Keys spoken of in messages between regions, by kind."),
+		drops:    counter("partidor.transfer.dropped", "{message}", "Messages dropped, by reason."),
 	}
 	var err error
-	x.keys, err = m.Int64Gauge("partidor.transfer.keys", metric.WithDescription("Keys that the region's agent has in mind; 0 where another instance drives."))
+	x.keys, err = m.Int64Gauge("partidor.transfer.keys", metric.WithUnit("{key}"), metric.WithDescription("Keys that the region's agent has in mind; 0 where another instance drives."))
 	return x, errors.Join(append(errs, err)...)
 }
 
@@ -42,7 +42,7 @@ func (x *metrics) step(ctx context.Context, op rights.Op, r *redisstore.Result) 
 	if r.Err != nil {
 		verdict = "failed"
 	}
-	x.steps.Add(ctx, 1, metric.WithAttributes(attribute.String("operation", op.String()), attribute.String("verdict", verdict)))
+	x.steps.Add(ctx, 1, metric.WithAttributes(telemetry.AttributeOperation.String(op.String()), telemetry.AttributeVerdict.String(verdict)))
 	if r.Err != nil || r.Report.Amount <= 0 {
 		return
 	}
@@ -55,11 +55,11 @@ func (x *metrics) step(ctx context.Context, op rights.Op, r *redisstore.Result) 
 }
 
 func (x *metrics) sent(ctx context.Context, kind string, keys int) {
-	x.messages.Add(ctx, int64(keys), metric.WithAttributes(attribute.String("kind", kind)))
+	x.messages.Add(ctx, int64(keys), metric.WithAttributes(telemetry.AttributeKind.String(kind)))
 }
 
 func (x *metrics) dropped(ctx context.Context, reason string) {
-	x.drops.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", reason)))
+	x.drops.Add(ctx, 1, metric.WithAttributes(telemetry.AttributeReason.String(reason)))
 }
 
 func (x *metrics) agent(ctx context.Context, a *agent.Agent) { x.keys.Record(ctx, int64(a.Keys())) }

@@ -9,6 +9,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+
+	"partidor.dev/partidor/shared/telemetry"
 )
 
 // metrics of this package. Series are bounded by tables and results; no tenant, route or row is an attribute.
@@ -21,20 +23,20 @@ type metrics struct {
 func newMetrics(meter metric.Meter, l *Loader) (*metrics, error) {
 	m := new(metrics)
 	var errs [10]error
-	m.reads, errs[0] = meter.Int64Counter("partidor.rules.reads", metric.WithDescription("Reads of the rules' source, by result."))
+	m.reads, errs[0] = meter.Int64Counter("partidor.rules.reads", metric.WithUnit("{read}"), metric.WithDescription("Reads of the rules' source, by result."))
 	m.duration, errs[1] = meter.Float64Histogram("partidor.rules.read.duration", metric.WithUnit("s"), metric.WithDescription("Duration of one read."),
 		metric.WithExplicitBucketBoundaries(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30))
-	m.faults, errs[2] = meter.Int64Counter("partidor.rules.faults",
+	m.faults, errs[2] = meter.Int64Counter("partidor.rules.faults", metric.WithUnit("{row}"),
 		metric.WithDescription("Rows refused when read, by table; the last good state of each stays in force."))
 	var age, stale, lag, revision, epoch, held metric.Observable
 	age, errs[3] = meter.Float64ObservableGauge("partidor.snapshot.age", metric.WithUnit("s"),
 		metric.WithDescription("Time since the source last confirmed that nothing newer exists."))
-	stale, errs[4] = meter.Int64ObservableGauge("partidor.snapshot.stale", metric.WithDescription("1 while serving by a snapshot read from disk."))
-	lag, errs[5] = meter.Int64ObservableGauge("partidor.rules.revision.lag",
+	stale, errs[4] = meter.Int64ObservableGauge("partidor.snapshot.stale", metric.WithUnit("{snapshot}"), metric.WithDescription("1 while serving by a snapshot read from disk."))
+	lag, errs[5] = meter.Int64ObservableGauge("partidor.rules.revision.lag", metric.WithUnit("{revision}"),
 		metric.WithDescription("Revisions announced but not yet in force; 0 when up to date."))
-	revision, errs[6] = meter.Int64ObservableGauge("partidor.rules.revision", metric.WithDescription("Number of the revision in force."))
-	epoch, errs[7] = meter.Int64ObservableGauge("partidor.rules.epoch", metric.WithDescription("Ledger epoch of the revision in force."))
-	held, errs[8] = meter.Int64ObservableGauge("partidor.snapshot.entries", metric.WithDescription("Entries of the snapshot, by kind."))
+	revision, errs[6] = meter.Int64ObservableGauge("partidor.rules.revision", metric.WithUnit("{revision}"), metric.WithDescription("Number of the revision in force."))
+	epoch, errs[7] = meter.Int64ObservableGauge("partidor.rules.epoch", metric.WithUnit("{epoch}"), metric.WithDescription("Ledger epoch of the revision in force."))
+	held, errs[8] = meter.Int64ObservableGauge("partidor.snapshot.entries", metric.WithUnit("{entry}"), metric.WithDescription("Entries of the snapshot, by kind."))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -61,12 +63,12 @@ func newMetrics(meter metric.Meter, l *Loader) (*metrics, error) {
 }
 
 var (
-	kindRules   = metric.WithAttributes(attribute.String("kind", "rule"))
-	kindTenants = metric.WithAttributes(attribute.String("kind", "tenant"))
-	kindKeys    = metric.WithAttributes(attribute.String("kind", "api_key"))
-	kindMoved   = metric.WithAttributes(attribute.String("kind", "moved"))
-	resultOK    = metric.WithAttributes(attribute.String("result", "ok"))
-	resultError = metric.WithAttributes(attribute.String("result", "error"))
+	kindRules   = metric.WithAttributes(telemetry.AttributeKind.String("rule"))
+	kindTenants = metric.WithAttributes(telemetry.AttributeKind.String("tenant"))
+	kindKeys    = metric.WithAttributes(telemetry.AttributeKind.String("api_key"))
+	kindMoved   = metric.WithAttributes(telemetry.AttributeKind.String("moved"))
+	resultOK    = metric.WithAttributes(telemetry.AttributeResult.String("ok"))
+	resultError = metric.WithAttributes(telemetry.AttributeResult.String("error"))
 )
 
 // behind is the number of revisions announced but not in force; across epochs their numbers cannot be subtracted.
@@ -98,7 +100,7 @@ func (m *metrics) read(ctx context.Context, d time.Duration, err error) {
 
 func (m *metrics) faulty(ctx context.Context, faults []Fault) {
 	for _, f := range faults {
-		m.faults.Add(ctx, 1, metric.WithAttributes(attribute.String("table", f.Table)))
+		m.faults.Add(ctx, 1, metric.WithAttributes(telemetry.AttributeKind.String(f.Table)))
 	}
 }
 
@@ -113,7 +115,7 @@ func (l *Loader) describe(span trace.Span, inc *Increment, err error) {
 		return
 	}
 	span.SetAttributes(
-		attribute.String("partidor.revision", inc.Reached.String()), attribute.Bool("partidor.rules.whole", inc.Whole),
+		telemetry.AttributeRevision.String(inc.Reached.String()), attribute.Bool("partidor.rules.whole", inc.Whole),
 		attribute.Int("partidor.rules.changed", len(inc.Rules)), attribute.Int("partidor.rules.faults", len(inc.Faults)),
 	)
 }

@@ -58,8 +58,8 @@ func NewReporter(table *Table, conn Publisher, who Identity, interval time.Durat
 }
 
 func (r *Reporter) observe(meter metric.Meter) error {
-	keys, err1 := meter.Int64ObservableGauge("partidor.usage.keys", metric.WithDescription("Keys that this instance counts."))
-	dropped, err2 := meter.Int64ObservableCounter("partidor.usage.dropped",
+	keys, err1 := meter.Int64ObservableGauge("partidor.usage.keys", metric.WithUnit("{key}"), metric.WithDescription("Keys that this instance counts."))
+	dropped, err2 := meter.Int64ObservableCounter("partidor.usage.dropped", metric.WithUnit("{decision}"),
 		metric.WithDescription("Decisions left out of usage reports because the table was full."))
 	if err := errors.Join(err1, err2); err != nil {
 		return err

@@ -3,10 +3,10 @@ package usage
 import (
 	"context"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/telemetry"
 )
 
 // ObserveTenants gives the named tenants series of their own, per route; all others have none, so that the number of series
@@ -24,19 +24,27 @@ func (t *Table) ObserveTenants(meter metric.Meter, tenants []string) error {
 	if err != nil {
 		return err
 	}
+	share, err := meter.Float64ObservableGauge("partidor.tenant.share", metric.WithUnit("1"),
+		metric.WithDescription("Share of a named tenant's limit that this instance last saw its region hold, by route; all regions' together are 1."))
+	if err != nil {
+		return err
+	}
 	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		t.each(func(key limit.Key, c *counter) {
 			if !named[key.Tenant] {
 				return
 			}
+			tenant, route := telemetry.AttributeTenant.String(key.Tenant), telemetry.AttributeRoute.String(key.Route)
 			observe := func(outcome string, n uint64) {
-				o.ObserveInt64(tokens, int64(n), metric.WithAttributes(
-					attribute.String("partidor.tenant", key.Tenant), attribute.String("partidor.route", key.Route), attribute.String("partidor.outcome", outcome)))
+				o.ObserveInt64(tokens, int64(n), metric.WithAttributes(tenant, route, telemetry.AttributeOutcome.String(outcome)))
 			}
 			observe("admitted", c.admitted.Load())
 			observe("refused", c.refused.Load())
+			if s := c.share.Load(); s > 0 {
+				o.ObserveFloat64(share, float64(s)/float64(limit.Whole), metric.WithAttributes(tenant, route))
+			}
 		})
 		return nil
-	}, tokens)
+	}, tokens, share)
 	return err
 }

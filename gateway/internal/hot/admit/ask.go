@@ -122,7 +122,7 @@ func (a *Admitter) probe(ctx context.Context, c *call) (time.Duration, error) {
 func (a *Admitter) take(ctx context.Context, c *call, limits []bucket.Limit) (limit.Decision, time.Duration, error) {
 	if parent := trace.SpanFromContext(ctx); parent.IsRecording() {
 		var span trace.Span
-		ctx, span = a.opts.Tracer.Start(ctx, "redis", trace.WithSpanKind(trace.SpanKindClient))
+		ctx, span = a.opts.Tracer.Start(ctx, "take", trace.WithSpanKind(trace.SpanKindClient))
 		defer span.End()
 	}
 	began := time.Now()

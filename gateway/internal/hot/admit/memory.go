@@ -47,6 +47,15 @@ func (m *memory) entry(key limit.Key) *hot {
 	})
 }
 
+// outstanding is the tokens on hand of all keys.
+func (m *memory) outstanding() (tokens int64) {
+	m.keys.Range(func(_ limit.Key, h *hot) bool {
+		tokens += h.held()
+		return true
+	})
+	return tokens
+}
+
 // denial is a refusal by the truth that later requests are answered from.
 type denial struct {
 	decision limit.Decision

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"partidor.dev/partidor/shared/fallback"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/telemetry"
 )
@@ -33,6 +34,8 @@ type metrics struct {
 	shadows [outcomes]atomic.Int64
 	unknown atomic.Int64 // debts that may or may not have been settled
 	returns atomic.Int64
+	// changes of breakers, by the state that they came to.
+	changes [fallback.HalfOpen + 1]atomic.Int64
 
 	calls     metric.Float64Histogram
 	succeeded []metric.RecordOption // made once: an options slice per call would be an allocation
@@ -41,8 +44,8 @@ type metrics struct {
 
 func newMetrics(meter metric.Meter, a *Admitter) (*metrics, error) {
 	m := &metrics{
-		succeeded: []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(attribute.String("result", "ok")))},
-		broken:    []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(attribute.String("result", "error")))},
+		succeeded: []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(telemetry.AttributeResult.String("ok")))},
+		broken:    []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(telemetry.AttributeResult.String("error")))},
 	}
 	b := builder{meter: meter}
 	m.calls = b.histogram("partidor.redis.duration", "s", "Time of one call to Redis as the request saw it.")
@@ -51,6 +54,9 @@ func newMetrics(meter metric.Meter, a *Admitter) (*metrics, error) {
 	shadowed := b.counter("partidor.decisions.shadowed", "{decision}", "Requests that a rule in shadow mode would not have admitted.")
 	unsettled := b.counter("partidor.fallback.unsettled", "{token}", "Tokens admitted without Redis whose settling got no answer; they are not settled again.")
 	returned := b.counter("partidor.prefetch.returned", "{token}", "Tokens taken ahead that went back unused.")
+	ahead := b.gauge("partidor.prefetch.outstanding", "{token}", "Tokens taken ahead and not yet spent.")
+	changed := b.counter("partidor.breaker.changes", "{change}", "Changes of the breakers in front of Redis nodes, by the state they came to.")
+	standing := b.gauge("partidor.breaker.nodes", "{node}", "Redis nodes by the state of the breaker in front of them.")
 	degraded := b.gauge("partidor.degraded", "{node}", "Redis nodes without which this instance decides: 0 is well.")
 	known := b.gauge("partidor.fallback.keys", "{key}", "Keys that the fallback remembers.")
 	forgotten := b.counter("partidor.fallback.forgotten", "{key}", "Keys that the fallback forgot for want of room.")
@@ -62,7 +68,7 @@ func newMetrics(meter metric.Meter, a *Admitter) (*metrics, error) {
 	pairs := attributeSets()
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for i := range outcomes {
-			of := metric.WithAttributes(attribute.String("outcome", limit.Outcome(i).String()))
+			of := metric.WithAttributes(telemetry.AttributeOutcome.String(limit.Outcome(i).String()))
 			for s := range sources {
 				if n := m.count(i, s); n > 0 {
 					o.ObserveInt64(decisions, n, pairs[i][s])
@@ -77,13 +83,20 @@ func newMetrics(meter metric.Meter, a *Admitter) (*metrics, error) {
 		}
 		o.ObserveInt64(unsettled, m.unknown.Load())
 		o.ObserveInt64(returned, m.returns.Load())
-		o.ObserveInt64(degraded, int64(a.nodes.away()))
+		o.ObserveInt64(ahead, a.memory.outstanding())
+		in := a.nodes.states()
+		for state := range m.changes {
+			of := metric.WithAttributes(telemetry.AttributeState.String(fallback.State(state).String()))
+			o.ObserveInt64(changed, m.changes[state].Load(), of)
+			o.ObserveInt64(standing, in[state], of)
+		}
+		o.ObserveInt64(degraded, in[fallback.Open]+in[fallback.HalfOpen])
 		o.ObserveInt64(known, int64(a.local.Len()))
 		o.ObserveInt64(forgotten, int64(a.local.Evicted()))
 		o.ObserveInt64(vanished, int64(a.local.Vanished()))
 		o.ObserveInt64(instances, int64(a.opts.Instances()))
 		return nil
-	}, decisions, spared, shadowed, unsettled, returned, degraded, known, forgotten, vanished, instances)
+	}, decisions, spared, shadowed, unsettled, returned, ahead, changed, standing, degraded, known, forgotten, vanished, instances)
 	return m, err
 }
 
@@ -91,7 +104,7 @@ func attributeSets() (sets [outcomes][sources]metric.MeasurementOption) {
 	for i := range sets {
 		for s := range sets[i] {
 			sets[i][s] = metric.WithAttributeSet(attribute.NewSet(
-				attribute.String("outcome", limit.Outcome(i).String()), attribute.String("source", limit.Source(s).String())))
+				telemetry.AttributeOutcome.String(limit.Outcome(i).String()), telemetry.AttributeSource.String(limit.Source(s).String())))
 		}
 	}
 	return sets

@@ -79,26 +79,30 @@ func (n *nodes) all() []*node {
 
 // away counts the nodes that are not asked, or only on trial.
 func (n *nodes) away() (count int) {
-	if n.only.State() != fallback.Closed {
-		count++
-	}
+	in := n.states()
+	return int(in[fallback.Open] + in[fallback.HalfOpen])
+}
+
+// states counts the nodes by where their breakers stand. In a cluster the node of no name is there for what no known node
+// holds.
+func (n *nodes) states() (count [fallback.HalfOpen + 1]int64) {
+	count[n.only.State()]++
 	if n.noder == nil {
 		return count
 	}
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	for _, other := range n.byName {
-		if other.State() != fallback.Closed {
-			count++
-		}
+	for _, one := range n.byName {
+		count[one.State()]++
 	}
 	return count
 }
 
-// newNode is a node whose changes are told in the log, one line each.
+// newNode is a node whose changes are counted, and told in the log, one line each.
 func (a *Admitter) newNode(name string) *node {
 	o := a.opts.Breaker
 	o.OnChange = func(_ time.Time, from, to fallback.State) {
+		a.metrics.changes[to].Add(1)
 		switch {
 		case from == fallback.Closed:
 			a.opts.Logger.Warn("redis is away: this instance decides by itself", "node", name, "instances", a.opts.Instances())

@@ -45,9 +45,13 @@ func TestPrefetchSavesCallsWithinItsBound(t *testing.T) {
 		if admitted != decisions {
 			t.Errorf("%d of %d admitted at the rate of the limit", admitted, decisions)
 		}
-		var held int64
+		var held, outstanding int64
 		for _, a := range fleet {
 			held += a.memory.keys.Get(limit.Key{Tenant: "t1", Route: "items"}).held()
+			outstanding += a.memory.outstanding()
+		}
+		if outstanding != held || held == 0 {
+			t.Errorf("%d tokens outstanding, %d held", outstanding, held)
 		}
 		if held > capacity*5/100 {
 			t.Errorf("%d tokens held, at most %d", held, capacity*5/100)

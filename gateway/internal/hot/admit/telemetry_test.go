@@ -15,6 +15,7 @@ import (
 
 	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/telemetry"
 )
 
 func attributes(s sdktrace.ReadOnlySpan) map[attribute.Key]string {
@@ -43,7 +44,7 @@ func TestSpansOfADecision(t *testing.T) {
 	}
 	for i := 0; i < 4; i += 2 {
 		redis, decision := ended[i], ended[i+1]
-		if redis.Name() != "redis" || decision.Name() != "decision" || redis.Parent().SpanID() != decision.SpanContext().SpanID() ||
+		if redis.Name() != "take" || decision.Name() != "decision" || redis.Parent().SpanID() != decision.SpanContext().SpanID() ||
 			decision.Parent().SpanID() != request.SpanContext().SpanID() {
 			t.Errorf("spans %s in %s", redis.Name(), decision.Name())
 		}
@@ -52,8 +53,8 @@ func TestSpansOfADecision(t *testing.T) {
 			t.Errorf("redis's span: %+v", redis.Status())
 		}
 		got := attributes(decision)
-		if want := map[bool]string{false: "redis", true: "fallback"}[degraded]; got[attrSource] != want || got[attrOutcome] != "allowed" ||
-			got[attrDegraded] != map[bool]string{false: "false", true: "true"}[degraded] {
+		if want := map[bool]string{false: "redis", true: "fallback"}[degraded]; got[telemetry.AttributeSource] != want || got[telemetry.AttributeOutcome] != "allowed" ||
+			got[telemetry.AttributeDegraded] != map[bool]string{false: "false", true: "true"}[degraded] {
 			t.Errorf("attributes %v", got)
 		}
 	}
@@ -110,7 +111,7 @@ func TestMetrics(t *testing.T) {
 			admit(t, a)
 		}
 		decisions := series(t, reader, "partidor.decisions")
-		want := map[string]int64{"outcome=allowed,source=redis": 2, "outcome=refused,source=denied-cache": 3}
+		want := map[string]int64{"partidor.outcome=allowed,partidor.source=redis": 2, "partidor.outcome=refused,partidor.source=denied-cache": 3}
 		for k, v := range want {
 			if decisions[k] != v {
 				t.Errorf("%s = %d, want %d", k, decisions[k], v)
@@ -129,6 +130,12 @@ func TestMetrics(t *testing.T) {
 		}
 		if v := series(t, reader, "partidor.degraded")[""]; v != 1 {
 			t.Errorf("degraded = %d, want 1", v)
+		}
+		if v := series(t, reader, "partidor.breaker.nodes"); v["partidor.state=open"] != 1 || v["partidor.state=closed"] != 0 || len(v) != 3 {
+			t.Errorf("breakers stand at %v", v)
+		}
+		if v := series(t, reader, "partidor.breaker.changes"); v["partidor.state=open"] != 1 || len(v) != 3 {
+			t.Errorf("breakers changed to %v", v)
 		}
 		if v := series(t, reader, "partidor.instances")[""]; v != 3 {
 			t.Errorf("instances = %d, want 3", v)

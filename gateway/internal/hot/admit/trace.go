@@ -9,18 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"partidor.dev/partidor/shared/limit"
-)
-
-// Attributes of the decision span.
-const (
-	attrOutcome   = attribute.Key("partidor.outcome")
-	attrSource    = attribute.Key("partidor.source")
-	attrRoute     = attribute.Key("partidor.route")
-	attrTenant    = attribute.Key("partidor.tenant")
-	attrRemaining = attribute.Key("partidor.remaining")
-	attrShare     = attribute.Key("partidor.share")
-	attrRevision  = attribute.Key("partidor.revision")
-	attrDegraded  = attribute.Key("partidor.degraded")
+	"partidor.dev/partidor/shared/telemetry"
 )
 
 // traced is admit under a span. Only requests whose span is recorded come here: for the others a span would cost three
@@ -30,10 +19,12 @@ func (a *Admitter) traced(ctx context.Context, now time.Time, req Request) limit
 	defer span.End()
 	d := a.admit(ctx, now, req)
 	span.SetAttributes(
-		attrTenant.String(req.Tenant), attrRoute.String(d.Key.Route),
-		attrOutcome.String(d.Outcome.String()), attrSource.String(d.Source.String()),
-		attrRemaining.Int64(d.Remaining), attrShare.Int64(int64(d.Share)), attrRevision.String(d.Revision.String()),
-		attrDegraded.Bool(d.Degraded),
+		telemetry.AttributeTenant.String(req.Tenant), telemetry.AttributeRoute.String(d.Key.Route),
+		attribute.Int64("partidor.cost", req.Cost),
+		telemetry.AttributeOutcome.String(d.Outcome.String()), telemetry.AttributeSource.String(d.Source.String()),
+		attribute.Int64("partidor.remaining", d.Remaining), attribute.Float64("partidor.retry_after", d.RetryAfter.Seconds()),
+		telemetry.AttributeShare.Int64(int64(d.Share)), telemetry.AttributeRevision.String(d.Revision.String()),
+		telemetry.AttributeDegraded.Bool(d.Degraded),
 	)
 	return d
 }

@@ -92,7 +92,7 @@ func TestAgeOfTheLastDecisionIsAMetric(t *testing.T) {
 	url, _ := w.start(t, "one")
 	eventually(t, "an age of an hour", func() bool {
 		for _, line := range strings.Split(w.metrics(t, url), "\n") {
-			if strings.HasPrefix(line, "partidor_rebalancer_decision_age_seconds") {
+			if strings.HasPrefix(line, "partidor_rebalancer_cycle_age_seconds") {
 				return strings.Contains(line, " 36") // 3600 and some
 			}
 		}

@@ -52,28 +52,37 @@ func (a *app) notReady() []string {
 // watchDecisions publishes how old the last decision of any rebalancer is, and whether this one leads. An alert on the age
 // needs no rebalancer that works, only one that can still read the ledger.
 func (a *app) watchDecisions(meter metric.Meter) error {
-	age, err := meter.Float64ObservableGauge("partidor.rebalancer.decision.age", metric.WithUnit("s"),
+	age, err := meter.Float64ObservableGauge("partidor.rebalancer.cycle.age", metric.WithUnit("s"),
 		metric.WithDescription("Time since the last committed cycle of any rebalancer."))
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
 	}
-	leading, err := meter.Int64ObservableGauge("partidor.rebalancer.leading", metric.WithDescription("1 while this rebalancer leads."))
+	leading, err := meter.Int64ObservableGauge("partidor.rebalancer.leading", metric.WithUnit("{leader}"), metric.WithDescription("1 while this rebalancer leads."))
+	if err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	connected, err := meter.Int64ObservableGauge("partidor.nats.connected", metric.WithUnit("{connection}"),
+		metric.WithDescription("1 while connected to NATS."))
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
 	}
 	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		lead := int64(0)
-		if a.Term() != 0 {
-			lead = 1
-		}
-		o.ObserveInt64(leading, lead)
+		o.ObserveInt64(leading, truth(a.Term() != 0))
+		o.ObserveInt64(connected, truth(a.conn.IsConnected()))
 		o.ObserveFloat64(age, a.decisionAge().Seconds())
 		return nil
-	}, age, leading)
+	}, age, leading, connected)
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
 	}
 	return nil
+}
+
+func truth(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // decisionAge counts from the start of this process where nothing has been decided yet.

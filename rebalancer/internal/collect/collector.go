@@ -29,11 +29,12 @@ type Collector struct {
 func New(o Options) (*Collector, error) {
 	o = o.withDefaults()
 	c := &Collector{options: o, start: o.Clock()}
-	m, err := newMetrics(o.Meter, func() []RegionStatus { return c.Regions(o.Clock()) })
+	m, err := newMetrics(o.Meter, c)
 	if err != nil {
 		return nil, fmt.Errorf("collect metrics: %w", err)
 	}
 	c.metrics = m
+	o.Counted = m.counted
 	c.table = NewTable(o, m.drop)
 	return c, nil
 }
@@ -136,6 +137,13 @@ func (c *Collector) Regions(now time.Time) []RegionStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.table.status(now.Sub(c.start))
+}
+
+// Torn counts the keys whose shares, as the regions use them, have not made a whole for a while: more, and less.
+func (c *Collector) Torn() (over, short int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.table.over, c.table.short
 }
 
 // Share is the share that a region last reported to hold of a key, false if it never did.

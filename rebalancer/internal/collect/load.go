@@ -21,6 +21,8 @@ type load struct {
 	previous, current counts
 	latest            counts
 	share             limit.Share
+	// shareAt is when share was last reported together with decisions, and so was in force.
+	shareAt time.Duration
 	// life of the region when the estimate began: a region that was silent in between begins anew.
 	life int
 }

@@ -23,6 +23,9 @@ type Options struct {
 	// Clock defaults to time.Now. Its monotonic part matters, not its wall time.
 	Clock func() time.Time
 
+	// Counted is told of every increase of the counters, in tokens.
+	Counted func(admitted, refused float64)
+
 	// Window is the length of a measuring window, 5 s by default. It must not be shorter than the reports' interval.
 	Window time.Duration
 	// SilentAfter without a report or heartbeat an instance counts as gone, and a region without instances as silent;
@@ -61,6 +64,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Meter == nil {
 		o.Meter = noop.Meter{}
+	}
+	if o.Counted == nil {
+		o.Counted = func(float64, float64) {}
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now

@@ -17,13 +17,14 @@ const maxAge = int64(10*366*24*time.Hour) / int64(time.Millisecond)
 // Table is the state behind a Collector, pure: it reads no clock and does no I/O, so the simulator runs it too. Times are
 // durations since its start. Not safe for concurrent use.
 type Table struct {
-	options   Options
-	drop      func(reason string, n int)
-	regions   map[string]int
-	states    []region
-	instances map[instanceName]*instance
-	keys      map[limit.Key]*key
-	swept     time.Duration
+	options     Options
+	drop        func(reason string, n int)
+	regions     map[string]int
+	states      []region
+	instances   map[instanceName]*instance
+	keys        map[limit.Key]*key
+	swept       time.Duration
+	over, short int // keys whose shares make more or less than a whole
 }
 
 type instanceName struct{ region, instance string }
@@ -41,6 +42,8 @@ type key struct {
 	name  limit.Key
 	used  time.Duration
 	loads []load
+	// torn is since when its shares make no whole, 0 while they do.
+	torn time.Duration
 }
 
 // NewTable makes an empty table. Of the options it reads Parameters, the durations and the bounds. drop is told what is
@@ -190,6 +193,10 @@ func (t *Table) count(now time.Duration, in *instance, u *wire.Usage, ku *wire.K
 	}
 	if c.offered > 0 {
 		k.used = now
+		t.options.Counted(c.offered-c.refused, c.refused)
+		if ku.Share > 0 {
+			l.shareAt = now
+		}
 		l.add(c, now-span, now, t.options.Window)
 	}
 }
@@ -233,6 +240,7 @@ func (t *Table) load(now time.Duration, k *key, r int, p plan.Parameters) *load 
 // Sweep forgets what has not been heard or used for long. Cheap enough for once a window.
 func (t *Table) Sweep(now time.Duration) {
 	t.swept = now
+	t.weigh(now)
 	forget := t.options.ForgetAfter
 	if len(t.keys) > t.options.MaxKeys*9/10 {
 		forget = min(forget, time.Minute) // make room for keys in use

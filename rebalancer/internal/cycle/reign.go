@@ -39,11 +39,13 @@ type reign struct {
 	next      time.Time // when the next scheduled cycle, or the retry of a failed one, is due
 	planned   time.Time // when the last one began
 	failures  int
+	watched   time.Time // when refusals were last judged
 }
 
 // step does what is due now.
 func (l *reign) step(ctx context.Context, cause string) {
 	now := time.Now()
+	l.watch(now)
 	if cause == "" && !now.Before(l.next) {
 		cause = causeScheduled
 	}

@@ -26,9 +26,9 @@ type control struct {
 	planned    time.Duration
 	cycles     int64
 
-	// voter, numbers of incarnations and recoveries under way, where leases run.
-	voter    *lease.Voter
+	// numbers of incarnations; the vote and the recoveries under way, where leases run.
 	numbers  []int64
+	voter    *lease.Voter
 	mintings []*minting
 }
 
@@ -43,12 +43,12 @@ func newControl(p *Partidor) *control {
 	}
 	w.every(w.control(), c.parameters.Cycle, c.parameters.Cycle, c.cycle)
 	w.every(w.control(), c.parameters.EarlyAfter, c.parameters.EarlyAfter, c.early)
+	c.numbers, c.mintings = make([]int64, len(c.names)), make([]*minting, len(c.names))
+	for i := range c.numbers {
+		c.numbers[i] = 1
+	}
 	if terms := w.scenario.Leases; terms != nil {
 		c.voter = lease.NewVoter(Control, 0, *terms)
-		c.numbers, c.mintings = make([]int64, len(c.names)), make([]*minting, len(c.names))
-		for i := range c.numbers {
-			c.numbers[i] = 1
-		}
 		w.every(w.control(), recoverEvery, recoverEvery, c.recover)
 	}
 	return c

@@ -41,7 +41,7 @@ func drawWorld(t *rapid.T) Scenario {
 		}})
 	}
 	for i := range rapid.IntRange(0, 4).Draw(t, "faults") {
-		f := Fault{Kind: FaultKind(rapid.IntRange(int(Isolated), int(Down)).Draw(t, "kind")), From: at("from")}
+		f := Fault{Kind: FaultKind(rapid.IntRange(int(Isolated), int(DataLost)).Draw(t, "kind")), From: at("from")}
 		f.To = f.From + at(fmt.Sprint("for", i))
 		f.Region = rapid.SampledFrom(append([]string{Control}, names[:n]...)).Draw(t, "node")
 		s.Faults = append(s.Faults, f)

@@ -12,9 +12,8 @@ import (
 // under a new incarnation once one does.
 
 const (
-	// watchEvery is how often a region looks at its lease, retryEvery how often unanswered questions are asked again.
+	// watchEvery is how often a region looks at its lease.
 	watchEvery = 100 * time.Millisecond
-	retryEvery = 500 * time.Millisecond
 	// recoverEvery is how often the control plane looks for regions whose leases are over.
 	recoverEvery = 200 * time.Millisecond
 	// leaseFloor is the floor where leases run, as a part of the base share.
@@ -35,8 +34,6 @@ func (n *node) startLease(terms lease.Terms) {
 		n.holder.Hear(0, lease.Answer{Renewal: n.holder.Renewal(0), Voter: v})
 	}
 	n.w.every(n.index, 0, terms.Renew, n.renew)
-	n.w.every(n.index, watchEvery, watchEvery, n.watch)
-	n.w.every(n.index, retryEvery, retryEvery, n.relearn)
 }
 
 // renew asks every voter.
@@ -68,52 +65,6 @@ func (n *node) guard() (live bool) {
 		n.begun = 0
 	}
 	return live
-}
-
-// watch asks for a number to return under, once a fenced region holds its lease again.
-func (n *node) watch() {
-	if live := n.guard(); n.state.Phase == rights.Fenced && live && n.w.now()-n.begun >= retryEvery {
-		n.begun = n.w.now()
-		n.w.network.sendShared(n.index, n.w.control(), func() {
-			number := n.p.control.number(n.index)
-			n.w.network.sendShared(n.w.control(), n.index, func() {
-				if n.guard() && n.state.Begin(n.w.clock(), number, false) {
-					n.relearn()
-				}
-			})
-		})
-	}
-}
-
-// relearn asks every peer that has not answered for its counters, and takes the share up again once all have.
-func (n *node) relearn() {
-	if n.state.Phase != rights.Relearning {
-		return
-	}
-	if n.guard() && n.state.Activate(n.w.clock(), n.peers) {
-		return
-	}
-	void := rights.Void{From: n.name, Incarnation: n.state.Incarnation}
-	for _, other := range n.p.nodes {
-		if pair := n.state.Pair(other.name); other == n || pair != nil && pair.Answered {
-			continue
-		}
-		v := void
-		v.To = other.name
-		n.w.send(n.index, other.index, func() {
-			if answer, ok := other.void(v); ok {
-				n.w.send(other.index, n.index, func() { n.state.Learn(answer) })
-			}
-		})
-	}
-}
-
-// void takes in that a peer lives under a higher incarnation and answers with every counter of the pair.
-func (n *node) void(v rights.Void) (rights.Answer, bool) {
-	n.guard()
-	answer, ok := n.state.Void(n.w.clock(), v)
-	n.env.Peers[v.From] = max(n.env.Peers[v.From], v.Incarnation)
-	return answer, ok
 }
 
 // minting is the recovery of one region by proxy: the control plane's side.

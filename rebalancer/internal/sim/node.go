@@ -30,7 +30,7 @@ type node struct {
 	// heard is what the agent has heard of them, and when.
 	heardAdmitted, heardRefused uint64
 	heardAt                     time.Duration
-	// holder and voter where leases run; begun is when a new number was last asked for.
+	// holder and voter where leases run; begun is when a new number was last asked for, 0 for not yet.
 	holder *lease.Holder
 	voter  *lease.Voter
 	begun  time.Duration
@@ -56,28 +56,29 @@ const (
 func newNode(p *Partidor, index int) *node {
 	w := p.w
 	region := &w.scenario.Regions[index]
-	base, floor := p.base(index)
-	numbers := bucket.NumbersOf(&w.scenario.Rule, base)
+	base, _ := p.base(index)
 	n := &node{p: p, w: w, index: index, name: region.Name}
-	n.state = rights.New(numbers, floor, 1, w.clock())
-	n.env = rights.Env{Peers: map[string]int64{}, Numbers: numbers}
+	n.env = rights.Env{Peers: map[string]int64{}, Numbers: bucket.NumbersOf(&w.scenario.Rule, base)}
+	n.state = n.blank()
 	for i := range w.scenario.Regions {
 		if name := w.scenario.Regions[i].Name; i != index {
 			n.peers = append(n.peers, name)
 			n.env.Peers[name] = 1
 		}
 	}
-	n.agent = agent.New(agent.Options{
-		Region: n.name, Peers: n.peers, Policy: p.policy, RoundTrip: 2 * w.scenario.Network.OneWay,
-		Numbers: func(limit.Key) (bucket.Numbers, bool) { return numbers, true },
-	})
+	n.agent = n.newAgent()
 	stagger := func(d time.Duration) time.Duration {
 		return d * time.Duration(index+1) / time.Duration(len(w.scenario.Regions))
 	}
 	w.every(index, stagger(agentTick), agentTick, n.tick)
 	w.every(index, stagger(reportEvery), reportEvery, n.report)
+	losses := n.scheduleLosses()
 	if w.scenario.Leases != nil {
 		n.startLease(*w.scenario.Leases)
+	}
+	if losses || w.scenario.Leases != nil {
+		w.every(index, watchEvery, watchEvery, n.watch)
+		w.every(index, retryEvery, retryEvery, n.relearn)
 	}
 	return n
 }

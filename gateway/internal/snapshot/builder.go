@@ -162,6 +162,9 @@ func (b *Builder) SetRegions(regions []Region, at limit.Revision) error {
 	return nil
 }
 
+// SetControl says in which failure domain the control plane stands.
+func (b *Builder) SetControl(domain string) { b.next.control = domain }
+
 // SetDefault says what holds where no rule matches. The rule must not change afterwards.
 func (b *Builder) SetDefault(rule *limit.Rule) {
 	b.Reach(rule.Revision)

@@ -10,6 +10,7 @@ type Holder struct {
 	current atomic.Pointer[Snapshot]
 	mu      sync.Mutex
 	homes   bool
+	watches []func(*Snapshot)
 }
 
 // NewHolder holds the empty snapshot of region.
@@ -56,8 +57,20 @@ func (h *Holder) ConsumeAtHome() {
 	h.publish(h.current.Load().Edit().Build())
 }
 
+// Watch has f told of the newest snapshot now and of every later one before anybody can load it. f must neither wait nor call
+// the holder.
+func (h *Holder) Watch(f func(*Snapshot)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watches = append(h.watches, f)
+	f(h.current.Load())
+}
+
 // publish makes next, which nobody else has seen yet, the newest snapshot. The caller holds mu.
 func (h *Holder) publish(next *Snapshot) {
 	next.homes = h.homes
+	for _, f := range h.watches {
+		f(next)
+	}
 	h.current.Store(next)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights/lease"
 )
 
 // Region is one region of the deployment as the ledger or the rules file declares it.
@@ -37,6 +38,7 @@ type Snapshot struct {
 	base, floor limit.Share
 	regions     []Region
 	regionsAt   limit.Revision
+	control     string
 	// homes: tiny limits have a home region; home is where they are before they are first moved.
 	homes       bool
 	home        string
@@ -78,6 +80,21 @@ func (s *Snapshot) Regions() []Region { return s.regions }
 
 // RegionsRevision is when the regions were last changed.
 func (s *Snapshot) RegionsRevision() limit.Revision { return s.regionsAt }
+
+// Votes is who votes on leases: every region, and the control plane where its failure domain is declared.
+func (s *Snapshot) Votes() lease.Votes {
+	v := lease.Votes{Domain: make(map[string]string, len(s.regions)+1)}
+	for i := range s.regions {
+		v.Domain[s.regions[i].Name] = s.regions[i].Domain
+	}
+	if s.control != "" {
+		v.Domain[lease.Control] = s.control
+	}
+	return v
+}
+
+// Control is the failure domain of the control plane, empty where none is declared: then it has no vote.
+func (s *Snapshot) Control() string { return s.control }
 
 // Base is the own region's base share, in force for keys that have never moved.
 func (s *Snapshot) Base() limit.Share { return s.base }

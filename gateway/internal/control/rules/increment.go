@@ -37,6 +37,8 @@ type Increment struct {
 	Default *limit.Rule
 	// Shadow is the kill switch as it stands now.
 	Shadow bool
+	// Control is the failure domain of the control plane as it stands now.
+	Control string
 	// Faults are rows that were not understood. What they name keeps its last good state.
 	Faults []Fault
 }
@@ -100,6 +102,7 @@ func (i *Increment) apply(b *snapshot.Builder, old *snapshot.Snapshot) error {
 		i.keep(b, old)
 	}
 	b.SetShadow(i.Shadow)
+	b.SetControl(i.Control)
 	b.SetStale(false)
 	b.Reach(i.Reached)
 	if i.Regions == nil {

@@ -237,4 +237,17 @@ func TestParametersAndMovedKeys(t *testing.T) {
 	if l.holder.Load().Shadow() {
 		t.Error("shadow stays on after its parameter is gone")
 	}
+	if s.Votes().Run() {
+		t.Error("leases run although no domain is declared")
+	}
+	l.exec(`UPDATE region SET failure_domain = name; INSERT INTO parameter (name, value) VALUES ('control_domain', '"hub"')`)
+	l.read()
+	if v := l.holder.Load().Votes(); !v.Run() || v.Domain["control"] != "hub" || v.Domain["us"] != "us" {
+		t.Errorf("votes %+v, want those of two regions and the control plane", v)
+	}
+	l.exec(`DELETE FROM parameter WHERE name = 'control_domain'`)
+	l.read()
+	if l.holder.Load().Votes().Run() {
+		t.Error("two domains are enough for leases")
+	}
 }

@@ -23,6 +23,8 @@ func (r *reading) parameters(floor limit.Share) error {
 		switch name {
 		case "shadow":
 			err = parameterValue(value, &r.Shadow)
+		case "control_domain":
+			err = parameterValue(value, &r.Control)
 		case "floor":
 			var part float64
 			if err = parameterValue(value, &part); err == nil && !(part >= 0 && part <= 1) {

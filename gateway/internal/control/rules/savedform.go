@@ -37,6 +37,7 @@ type savedHead struct {
 	Default     savedRule         `json:"default"`
 	Regions     []snapshot.Region `json:"regions"`
 	RegionsAt   limit.Revision    `json:"regions_at"`
+	Control     string            `json:"control_domain,omitempty"`
 }
 
 type savedRule struct {
@@ -86,7 +87,7 @@ func encode(w io.Writer, s *snapshot.Snapshot, confirmed time.Time) error {
 	put(savedLine{Head: &savedHead{
 		Version: savedVersion, Region: s.Region(), Revision: s.Revision(), ConfirmedAt: confirmed.UTC(), Shadow: s.Shadow(),
 		Default: ruleForm(limit.Wildcard, limit.Wildcard, s.Default(), s.Default().Revision),
-		Regions: s.Regions(), RegionsAt: s.RegionsRevision(),
+		Regions: s.Regions(), RegionsAt: s.RegionsRevision(), Control: s.Control(),
 	}})
 	for e := range s.Rules() {
 		form := ruleForm(e.Tenant, e.Route, e.Rule, e.Revision)
@@ -217,6 +218,7 @@ func (d *decoder) head(h *savedHead) error {
 	d.at = h.ConfirmedAt
 	d.builder.SetDefault(h.Default.Limit(h.Default.Revision))
 	d.builder.SetShadow(h.Shadow)
+	d.builder.SetControl(h.Control)
 	d.builder.Reach(h.Revision)
 	return d.builder.SetRegions(h.Regions, h.RegionsAt)
 }

@@ -28,7 +28,7 @@ type pair struct {
 func (m *maker) certificates(p Plan) {
 	ca := m.certificate("ca", &x509.Certificate{Subject: pkix.Name{CommonName: "Partidor on one machine"}, IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil)
-	names := []string{"nats-hub"}
+	names := []string{"nats-hub", "postgres"}
 	for _, r := range p.Regions {
 		names = append(names, "nats-"+r)
 	}

@@ -33,7 +33,7 @@ var region = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 // Make writes what is missing:
 //
 //	ca.crt ca.key                                  the authority
-//	nats-hub.crt .key, nats-REGION.crt .key        servers, by the name they have in the network
+//	nats-hub.crt .key, nats-REGION.crt .key, postgres.crt .key   servers, by the name they have in the network
 //	rebalancer.nk, gateway-REGION.nk, leaf-REGION.nk   NATS users' seeds; nats.env holds their public keys,
 //	leaf-REGION.conf                               the leaf's seed as the region's server includes it
 //	redis-REGION.USER, redis-REGION.acl            passwords, and users.acl with them filled in

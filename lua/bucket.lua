@@ -25,22 +25,11 @@ local function fresh(b, env)
   return b.eff
 end
 
--- read_rights takes the rights of a key that has moved, or finds that they are lost.
-local function read_rights(b, share, held, low)
-  b.moved = true
-  share, held, low = finite(share), finite(held or 0), finite(low or 0)
-  if share and held and low and share >= 0 and share <= WHOLE and held >= 0 and low >= 0 then
-    b.share, b.held, b.floor = share, held, low
-  else
-    b.lost, b.broken = true, true
-  end
-end
-
--- load reads and settles one bucket. Every field a decision needs comes with one HMGET. A result without b.rule has
+-- load reads and settles one bucket; f is what fetch has found, where that is known. Every field a decision needs comes with one HMGET. A result without b.rule has
 -- neither state nor rule yet: adopt completes it. b.there: tokens and ts were readable. b.moved: the key has rights.
 -- b.lost: it has moved, and its rights are missing or unreadable. b.broken: something was there that had to be thrown away.
-local function load(key, ask, env)
-  local f = redis.pcall('HMGET', key, 'tokens', 'ts', 'rev', 'rule', 'share', 'held', 'floor')
+local function load(key, ask, env, f)
+  f = f or fetch(key)
   local tokens, ts, rev, rule = finite(f[1]), finite(f[2]), f[3], rules[f[4]] or parse_rule(f[4]) or false
   local at = env.now
   if ts then at = floor(ts * 1000 + 0.5) end
@@ -51,7 +40,6 @@ local function load(key, ask, env)
     there = tokens and ts, slice = false, eff = 0, dirty = false, text = false, text_of = false, begun = false,
   }
   if f.err then
-    if not string.find(f.err, 'WRONGTYPE', 1, true) then error(f.err, 0) end
     b.wrong, b.broken = true, true
   elseif (f[1] or f[2]) and not b.there then
     b.broken = true
@@ -114,28 +102,10 @@ local function adopt(b, ask, env)
   if b.rule.algorithm ~= 0 then b.tokens = room(b, env) elseif b.tokens > b.eff then b.tokens = b.eff end
 end
 
--- level_text gives a form that reads back as the same number: 15 digits are enough for a whole number of steps.
-local function level_text(tokens)
-  if tokens < SHORT and tokens > -SHORT and floor(tokens * STEPS + 0.5) / STEPS == tokens then
-    return format('%.15g', tokens)
-  end
-  return format('%.17g', tokens)
-end
-
 -- level_of is b's level as text, made once where it is both stored and answered.
 local function level_of(b)
   if b.text_of ~= b.tokens then b.text, b.text_of = level_text(b.tokens), b.tokens end
   return b.text
-end
-
--- ttl_of gives the time to live that a bucket of a rule is set to (ms), and when the present period of that began (µs).
-local function ttl_of(rule, env)
-  if rule.began then return rule.ttl, rule.began end
-  local period = rule.fill
-  if period < 500 then period = 500 end
-  if rule.shards > 1 and period < 1800000 then period = 1800000 end
-  rule.ttl, rule.began = ceil(2 * period), floor(env.now / (period * 1000)) * period * 1000
-  return rule.ttl, rule.began
 end
 
 -- expire keeps the TTL at least one time to fill away, and sets it only when a fill period begins, the rule changes or debt was
@@ -145,17 +115,13 @@ local function expire(b, env)
   if b.moved then return end
   local ttl, began = ttl_of(b.rule, env)
   if b.there and b.was >= began and not b.adopted and not b.stepped and not b.indebted then return end
-  if ttl > FOREVER then
-    redis.call('PERSIST', b.key)
-  else
-    redis.call('PEXPIRE', b.key, format('%.0f', ttl))
-  end
+  outlive(b.key, ttl)
 end
 
 -- save writes level, time and, where they changed, revision and rule, and keeps the TTL.
 local function save(b, env)
   if b.wrong then redis.call('DEL', b.key) end
-  local ts = b.ts == env.now and env.text or format('%.3f', b.ts / 1000)
+  local ts = time_text(b.ts, env)
   if b.adopted then
     redis.call('HSET', b.key, 'tokens', level_of(b), 'ts', ts, 'rev', b.rev, 'rule', b.rule.text)
   else

@@ -48,6 +48,7 @@ local function parse_rule(text)
   r = {
     text = text, capacity = tonumber(c), refill = tonumber(n), period = tonumber(p), base = tonumber(base),
     algorithm = tonumber(kind) or 0, window = tonumber(window) or window, shards = 1,
+    fill = 0, slice = false, ttl = false, began = false, -- named here so that the table is made once and does not grow
   }
   if kind == 's' then
     r.shards = tonumber(window)
@@ -94,10 +95,11 @@ local function parse_ask(text)
   if not numbers then error('ERR partidor: unreadable limit ' .. text, 0) end
   a = {
     rev = rev, rule = numbers, floor = tonumber(low), moved = moved == '1',
-    cost = tonumber(cost), owed = tonumber(owed), ahead = tonumber(ahead),
+    cost = tonumber(cost), owed = tonumber(owed), ahead = tonumber(ahead), plain = false, width = 1,
   }
-  -- plain: a token bucket, something to take and nothing else.
+  -- plain: a token bucket, something to take and nothing else. width: how many KEYS it has.
   a.plain = numbers.algorithm == 0 and a.cost > 0 and a.owed == 0 and a.ahead == 0
+  if numbers.algorithm == 2 then a.width = 2 end
   asks[text] = a
   return a
 end
@@ -121,13 +123,20 @@ local function part(rule, share)
   return c
 end
 
--- slice_of is what a share of a rule amounts to while nothing is held: capacity in tokens, rate in num/den tokens per µs, and
--- the words of a reply that say so. Most buckets of a call share the one that the rule remembers.
+-- slice_of is what a share of a rule amounts to while nothing is held: capacity in tokens, rate in num/den tokens per µs. Most
+-- buckets of a call share the one that the rule remembers.
 local function slice_of(rule, share)
-  local s = { share = share, eff = part(rule, share), num = rule.refill * share, den = rule.period * 1e12 * rule.shards }
-  s.text = format(' s%d e%.17g', share, s.eff)
+  local s = {
+    share = share, eff = part(rule, share), num = rule.refill * share, den = rule.period * 1e12 * rule.shards, text = false,
+  }
   rule.slice = s
   return s
+end
+
+-- slice_text is the words of a reply that say a slice.
+local function slice_text(s)
+  if not s.text then s.text = format(' s%d e%.17g', s.share, s.eff) end
+  return s.text
 end
 
 -- measure sets b.slice and b.eff, the effective capacity in tokens, from b's rule and rights.
@@ -144,7 +153,7 @@ local function measure(b, env)
     local low = part(rule, b.floor < share and b.floor or share)
     local eff = s.eff - held
     if eff < low then eff = low end
-    s = { share = share, eff = eff, num = s.num, den = s.den, text = format(' s%d e%.17g', share, eff) }
+    s = { share = share, eff = eff, num = s.num, den = s.den, text = false }
   end
   b.slice, b.eff = s, s.eff
 end
@@ -200,4 +209,56 @@ local function wait_us(tokens, cost, num, den)
   local slack = cost * 4 * EPSILON - TOLERANCE / 2
   if slack > 0 then missing = missing + slack end
   return ceil(missing * den / num)
+end
+
+-- fetch reads every field that a decision needs: tokens, ts, rev, rule, share, held, floor. Of a key of another type it returns
+-- the error; any other error ends the call.
+local function fetch(key)
+  local f = redis.pcall('HMGET', key, 'tokens', 'ts', 'rev', 'rule', 'share', 'held', 'floor')
+  if f.err and not string.find(f.err, 'WRONGTYPE', 1, true) then error(f.err, 0) end
+  return f
+end
+
+-- read_rights takes the rights of a key that has moved, or finds that they are lost.
+local function read_rights(b, share, held, low)
+  b.moved = true
+  share, held, low = finite(share), finite(held or 0), finite(low or 0)
+  if share and held and low and share >= 0 and share <= WHOLE and held >= 0 and low >= 0 then
+    b.share, b.held, b.floor = share, held, low
+  else
+    b.lost, b.broken = true, true
+  end
+end
+
+-- level_text gives a form that reads back as the same number: 15 digits are enough for a whole number of steps.
+local function level_text(tokens)
+  if tokens < SHORT and tokens > -SHORT and floor(tokens * STEPS + 0.5) / STEPS == tokens then
+    return format('%.15g', tokens)
+  end
+  return format('%.17g', tokens)
+end
+
+-- time_text is a bucket's ts as it is stored.
+local function time_text(ts, env)
+  if ts == env.now then return env.text end
+  return format('%.3f', ts / 1000)
+end
+
+-- ttl_of gives the time to live that a bucket of a rule is set to (ms), and when the present period of that began (µs).
+local function ttl_of(rule, env)
+  if rule.began then return rule.ttl, rule.began end
+  local period = rule.fill
+  if period < 500 then period = 500 end
+  if rule.shards > 1 and period < 1800000 then period = 1800000 end
+  rule.ttl, rule.began = ceil(2 * period), floor(env.now / (period * 1000)) * period * 1000
+  return rule.ttl, rule.began
+end
+
+-- outlive gives a key its time to live.
+local function outlive(key, ttl)
+  if ttl > FOREVER then
+    redis.call('PERSIST', key)
+  else
+    redis.call('PEXPIRE', key, format('%.0f', ttl))
+  end
 end

@@ -20,22 +20,20 @@
 -- A refusal writes nothing, except: a debt or a return, time pulled back after a clock step, a strictly newer revision, and
 -- the beginning of a bucket that does not start full (it would never fill otherwise).
 
-local env = new_env(ARGV[1], ARGV[2], ARGV[3])
+-- What follows is for the requests that quick.lua has left.
+
 local buckets, dirty = {}, {}
 
 -- bucket gives the state of one key, shared by all requests of the call that name it: hot keys are read and written once.
 local function bucket(key, ask)
   local b = buckets[key]
   if not b then
-    b = load(key, ask, env)
+    b = load(key, ask, env, unlike[key])
     buckets[key] = b
   end
   adopt(b, ask, env)
   return b
 end
-
--- keys_of is how many KEYS a limit has.
-local function keys_of(ask) return ask.rule.algorithm == 2 and 2 or 1 end
 
 local function touch(b)
   if not b.dirty then
@@ -50,7 +48,7 @@ end
 
 local function answer(outcome, index, b, granted, wait)
   local s = outcome .. index .. level_of(b)
-  if b.moved or b.lost or b.stale or env.fenced then s = s .. b.slice.text end
+  if b.moved or b.lost or b.stale or env.fenced then s = s .. slice_text(b.slice) end
   if b.rule.algorithm ~= 0 then
     if outcome == 'R' then s = s .. ' w' .. string.format('%.0f', math.min(wait, window_reset(b, env))) end
     s = s .. ' r' .. string.format('%.0f', window_reset(b, env))
@@ -99,11 +97,6 @@ local FIRST = ' 0 '
 
 local function single(key, ask)
   local b = bucket(key, ask)
-  if ask.plain and b.rule == ask.rule and b.tokens >= ask.cost - TOLERANCE then -- nearly every request
-    b.tokens = tidy(b.tokens - ask.cost)
-    touch(b)
-    return answer('A', FIRST, b, 0)
-  end
   settle_owed(b, ask)
   local outcome, wait = fits(b, ask)
   if outcome ~= 'A' then
@@ -121,7 +114,7 @@ local function several(first, list)
   local found, worst, at, longest = {}, 'A', 0, -1
   for i, ask in ipairs(list) do
     local b = bucket(KEYS[first], ask)
-    first = first + keys_of(ask)
+    first = first + ask.width
     found[i] = b
     settle_owed(b, ask)
     local outcome, wait = fits(b, ask)
@@ -131,7 +124,7 @@ local function several(first, list)
   end
   if worst ~= 'A' then
     for _, b in ipairs(found) do note(b) end
-    return answer(worst, ' ' .. at - 1 .. ' ', found[at], 0, longest), first
+    return answer(worst, ' ' .. at - 1 .. ' ', found[at], 0, longest)
   end
   local granted, least = math.huge, math.huge
   for i, b in ipairs(found) do granted = math.min(granted, spare(b, list[i])) end
@@ -139,32 +132,12 @@ local function several(first, list)
     charge(b, list[i].cost + granted)
     if b.tokens < least then least, at = b.tokens, i end
   end
-  return answer('A', ' ' .. at - 1 .. ' ', found[at], granted), first
+  return answer('A', ' ' .. at - 1 .. ' ', found[at], granted)
 end
 
-local requests = {}
--- request gives the limits of one ARGV: an ask, or a list of them.
-local function request(text)
-  if not string.find(text, ';', 1, true) then return parse_ask(text) end
-  local list = {}
-  for one in string.gmatch(text, '[^;]+') do list[#list + 1] = parse_ask(one) end
-  return list
-end
-
-local replies, k = {}, 1
-for r = 4, #ARGV do
-  local text = ARGV[r]
-  local asked = requests[text]
-  if not asked then
-    asked = request(text)
-    requests[text] = asked
-  end
-  if asked.rule then
-    replies[r - 3] = single(KEYS[k], asked)
-    k = k + keys_of(asked)
-  else
-    replies[r - 3], k = several(k, asked)
-  end
+for _, r in ipairs(left) do
+  local asked, place = requests[ARGV[r]], first[r]
+  if asked.rule then replies[r - 3] = single(KEYS[place], asked) else replies[r - 3] = several(place, asked) end
 end
 for i = 1, #dirty do save(dirty[i], env) end
 return table.concat(replies, '\n')

@@ -25,10 +25,12 @@ func (r *record) Write(b []byte) (int, error) {
 	return r.text.Write(b)
 }
 
-func (r *record) has(text string) bool {
+func (r *record) has(text string) bool { return r.count(text) > 0 }
+
+func (r *record) count(text string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return strings.Contains(r.text.String(), text)
+	return strings.Count(r.text.String(), text)
 }
 
 // A Redis that evicts is told of at the start (request-path 74); the gateway serves all the same.

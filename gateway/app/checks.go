@@ -66,7 +66,7 @@ func (g *gateway) adminToken() (string, error) {
 	}
 	token, err := sharedconfig.Secret("admin.token", a.TokenFile, a.TokenEnv)
 	if err == nil && token == "" {
-		err = fmt.Errorf("admin.listen: %s is not loopback, which needs admin.token_file or admin.token_env", g.admin.Addr())
+		err = &sharedconfig.Fault{Field: "admin.listen", Err: fmt.Errorf("%s is not loopback, which needs admin.token_file or admin.token_env", g.admin.Addr())}
 	}
 	return token, err
 }

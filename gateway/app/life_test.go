@@ -212,7 +212,7 @@ rules: {file: RULES}
 				t.Fatal(err)
 			}
 			o := app.Options{Config: []byte(strings.Replace(c.config, "RULES", rules, 1))}
-			checked := app.Check(o)
+			_, checked := app.Check(t.Context(), o)
 			if checked == nil || !strings.Contains(checked.Error(), c.want) {
 				t.Fatalf("check: %v, want it to name %s", checked, c.want)
 			}

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"partidor.dev/partidor/gateway/internal/certs"
+	sharedconfig "partidor.dev/partidor/shared/config"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -105,14 +106,14 @@ func (g *gateway) natsOptions(ctx context.Context) ([]nats.Option, error) {
 	if n.NKeyFile != "" {
 		key, err := nats.NkeyOptionFromSeed(n.NKeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("nats.nkey_file: %w", err)
+			return nil, &sharedconfig.Fault{Field: "nats.nkey_file", Err: err}
 		}
 		opts = append(opts, key)
 	}
 	if t := n.TLS; t.Enabled || t.CAFile != "" || t.CertFile != "" {
 		secure, err := certs.Client(t, g.logger)
 		if err != nil {
-			return nil, fmt.Errorf("nats.tls: %w", err)
+			return nil, &sharedconfig.Fault{Field: "nats.tls", Err: err}
 		}
 		opts = append(opts, nats.Secure(secure))
 	}

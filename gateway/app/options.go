@@ -45,15 +45,6 @@ func (o *Options) load() (*config.Config, error) {
 	return config.Parse("configuration", o.Config, hot.Check)
 }
 
-// Check judges a configuration and the rules file it names as the start of a gateway would, without starting anything.
-func Check(o Options) error {
-	c, err := o.load()
-	if err != nil {
-		return err
-	}
-	return checkRules(c)
-}
-
 // checkRules reads the rules file, so that a mistake in it is found before anything starts.
 func checkRules(c *config.Config) error {
 	if c.Rules.File == "" {

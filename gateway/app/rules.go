@@ -79,7 +79,7 @@ func (g *gateway) openPostgres(ctx context.Context) (*pgxpool.Pool, error) {
 // startRules loads once, then follows the source. Without anything to serve by the gateway runs, not ready, and tries on.
 func (g *gateway) startRules(ctx context.Context) error {
 	if err := g.loader.Start(ctx); err != nil {
-		g.logger.ErrorContext(ctx, "not ready", "error", err)
+		g.logger.ErrorContext(ctx, "not ready", "error", g.noRules(err))
 	}
 	g.background.start(ctx, "rules", g.loader.Run)
 	if g.listener != nil {

@@ -97,7 +97,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	g.background.logger, g.heart.logger = g.logger, g.logger
 	defer g.close()
 	if err := g.build(ctx); err != nil {
-		return fmt.Errorf("start gateway: %w", err)
+		return g.refused(err)
 	}
 	return g.serve(ctx)
 }

@@ -47,7 +47,7 @@ func (g *gateway) buildStore(context.Context) error {
 	}
 	o.Greet = g.life.Greet
 	if g.redis, err = redisconn.New(o); err != nil {
-		return err
+		return &sharedconfig.Fault{Field: "redis", Err: err}
 	}
 	g.onClose(func() { _ = g.redis.Close() })
 	damaged, err := newFindings(g)

@@ -36,7 +36,11 @@ func run() int {
 	signal.Notify(hangup, syscall.SIGHUP)
 	o := app.Options{ConfigFile: *file, Version: version, Hangup: hangup}
 	if *check {
-		if err := app.Check(o); err != nil {
+		warnings, err := app.Check(context.Background(), o)
+		for _, w := range warnings {
+			fmt.Fprintln(os.Stderr, "warning: "+w)
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -36,7 +36,6 @@ func gateway(t *testing.T, args ...string) (code int, out string) {
 
 func TestFlags(t *testing.T) {
 	dir := t.TempDir()
-	rules := filepath.Join(dir, "rules.yaml")
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -45,7 +44,8 @@ func TestFlags(t *testing.T) {
 		return path
 	}
 	file("rules.yaml", "revision: 1\n")
-	good := file("good.yaml", "region: eu\nupstreams: {o: {targets: [{url: http://127.0.0.1:9}]}}\nroutes: [{id: r, path: /r, upstream: o}]\nrules: {file: "+rules+"}\n")
+	good := file("good.yaml", "region: eu\nupstreams: {o: {targets: [{url: http://127.0.0.1:9}]}}\nroutes: [{id: r, path: /r, upstream: o}]\nrules: {file: rules.yaml}\n")
+	away := file("away.yaml", "region: eu\nupstreams: {o: {targets: [{url: http://127.0.0.1:9}]}}\nroutes: [{id: r, path: /r, upstream: o}]\npostgres: {url: 'postgres://app@127.0.0.1:1/x'}\n")
 	bad := file("bad.yaml", "region: eu\nlisten_adress: 127.0.0.1:80\n")
 	for _, c := range []struct {
 		args []string
@@ -58,6 +58,7 @@ func TestFlags(t *testing.T) {
 		{[]string{"-config", good, "extra"}, 2, "usage"},
 		{[]string{"-config", good, "-check-config"}, 0, "valid"},
 		{[]string{"-config", bad, "-check-config"}, 1, bad + ":2: listen_adress"},
+		{[]string{"-config", away, "-check-config"}, 1, away + ":4: postgres.url: no rules to serve by"},
 		{[]string{"-config", bad}, 1, bad + ":2: listen_adress"},
 		{[]string{"-config", filepath.Join(dir, "none.yaml")}, 1, "none.yaml"},
 	} {

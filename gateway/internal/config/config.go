@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"partidor.dev/partidor/shared/config"
+)
 
 // Config is the whole file. Its zero value, completed by SetDefaults, is a gateway without routes.
 type Config struct {
@@ -34,6 +38,8 @@ type Config struct {
 	Exchange  Exchange  `yaml:"exchange"`
 	Usage     Usage     `yaml:"usage"`
 	Telemetry Telemetry `yaml:"telemetry"`
+
+	document *config.Document // what it was read from
 }
 
 // The stores of buckets.

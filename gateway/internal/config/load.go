@@ -30,10 +30,19 @@ func Parse(name string, data []byte, checks ...Check) (*Config, error) {
 	if err := doc.Decode(c); err != nil {
 		return nil, err
 	}
+	c.document = doc
 	for _, check := range checks {
 		if err := doc.Locate(check(c)); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// Locate adds file and line to what is found wrong with a field later, such as a file or a server that it names.
+func (c *Config) Locate(err error) error {
+	if c.document == nil {
+		return err
+	}
+	return c.document.Locate(err)
 }

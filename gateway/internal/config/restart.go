@@ -14,8 +14,9 @@ func NeedsRestart(running, next *Config) (sections []string) {
 	a.Server.UnderscoreHeaders, b.Server.UnderscoreHeaders = nil, nil // Reloadable.
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range va.NumField() {
-		name, _, _ := strings.Cut(va.Type().Field(i).Tag.Get("yaml"), ",")
-		if !reloadable[name] && !reflect.DeepEqual(va.Field(i).Interface(), vb.Field(i).Interface()) {
+		field := va.Type().Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		if field.IsExported() && !reloadable[name] && !reflect.DeepEqual(va.Field(i).Interface(), vb.Field(i).Interface()) {
 			sections = append(sections, name)
 		}
 	}

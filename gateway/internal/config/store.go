@@ -50,6 +50,19 @@ type Postgres struct {
 // Enabled tells whether the ledger is a database.
 func (p Postgres) Enabled() bool { return p.URL != "" || p.URLFile != "" || p.URLEnv != "" }
 
+// RulesField is the field that names where the rules come from.
+func (c *Config) RulesField() string {
+	switch {
+	case c.Rules.File != "":
+		return "rules.file"
+	case c.Postgres.URLFile != "":
+		return "postgres.url_file"
+	case c.Postgres.URLEnv != "":
+		return "postgres.url_env"
+	}
+	return "postgres.url"
+}
+
 // Rules come from a watched file instead of the database.
 type Rules struct {
 	File string `yaml:"file"`

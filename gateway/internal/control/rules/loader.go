@@ -59,7 +59,8 @@ type Loader struct {
 	announced limit.Revision
 	status    Status
 
-	// Owned by the goroutine of Run.
+	// Owned by the goroutine of Start, then of Run.
+	starting bool // Start tells what comes of the first read
 	nextRead time.Time
 	lastRead time.Time
 	misses   int // reads in a row that failed or fell short of what was announced
@@ -100,10 +101,8 @@ func or[T comparable](p *T, def T) {
 // error says why there is nothing to serve by, and Run goes on trying.
 func (l *Loader) Start(ctx context.Context) error {
 	// First from disk: of rows that the source holds but that cannot be used, this is the last good state.
-	saved, err := l.saver.load(l.o.Holder.Load().Region())
-	if err != nil {
-		l.o.Logger.WarnContext(ctx, "saved snapshot not used", "file", l.o.File, "error", err)
-	} else if saved != nil {
+	saved, unusable := l.saver.load(l.o.Holder.Load().Region())
+	if saved != nil {
 		_ = l.o.Holder.Replace(func(*snapshot.Snapshot) (*snapshot.Snapshot, error) { return saved.snapshot, nil })
 		l.mu.Lock()
 		l.status.Loaded, l.status.Stale, l.status.ConfirmedAt = true, true, saved.at
@@ -117,16 +116,31 @@ func (l *Loader) Start(ctx context.Context) error {
 		first, cancel = context.WithTimeout(ctx, startWithin)
 		defer cancel()
 	}
+	l.starting = true
 	l.read(first)
+	l.starting = false
 	status := l.Status()
 	switch {
 	case !status.Loaded:
-		return fmt.Errorf("no rules to serve by: %w", status.Err)
+		return fmt.Errorf("no rules to serve by: %w; %s", status.Err, l.nothingSaved(unusable))
+	case unusable != nil:
+		l.o.Logger.WarnContext(ctx, "saved snapshot not used", "file", l.o.File, "error", unusable)
 	case status.Stale:
 		l.o.Logger.WarnContext(ctx, "rules source is away, serving by the saved snapshot",
 			"source", l.o.Source.Name(), "saved_at", status.ConfirmedAt, "revision", status.Revision, "error", status.Err)
 	}
 	return nil
+}
+
+// nothingSaved says why no saved snapshot can serve instead of the source.
+func (l *Loader) nothingSaved(unusable error) string {
+	switch {
+	case l.o.File == "":
+		return "snapshot.file names no place to keep the last good ones in"
+	case unusable != nil:
+		return fmt.Sprintf("the snapshot in %s is not usable: %s", l.o.File, unusable)
+	}
+	return "no snapshot is saved in " + l.o.File + " yet"
 }
 
 // Run follows the source until ctx ends, then saves what is unsaved.

@@ -70,8 +70,12 @@ func (l *Loader) note(ctx context.Context, begin time.Time, inc *Increment, err 
 	before := l.status
 	l.status.Err = err
 	if err != nil {
-		if before.Err == nil || before.Err.Error() != err.Error() { // a file that is wrong in another way now is news
-			l.o.Logger.ErrorContext(ctx, "rules cannot be read, the last ones stay in force", "source", l.o.Source.Name(), "error", err)
+		if news := before.Err == nil || before.Err.Error() != err.Error(); news && !l.starting { // wrong in another way now is news
+			message := "rules cannot be read, the last ones stay in force"
+			if !before.Loaded {
+				message = "rules cannot be read, there are none to serve by"
+			}
+			l.o.Logger.ErrorContext(ctx, message, "source", l.o.Source.Name(), "error", err)
 		}
 		return false
 	}

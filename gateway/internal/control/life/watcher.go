@@ -39,8 +39,7 @@ type Watcher struct {
 	opts   Options
 	script *redis.Script
 	losses metric.Int64Counter
-	// evicted is how many keys the server has evicted for want of memory since it started.
-	evicted atomic.Int64
+	room   atomic.Pointer[room]
 
 	mu   sync.Mutex
 	run  string // run id last seen
@@ -62,14 +61,9 @@ func New(o Options) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	losses.Add(context.Background(), 0)
 	w := &Watcher{opts: o, script: redis.NewScript(lua.Life), losses: losses}
-	_, err = o.Meter.Int64ObservableGauge("partidor.redis.evicted", metric.WithUnit("{key}"),
-		metric.WithDescription("Keys that the regional Redis has evicted since it started: each may have been a bucket in use."),
-		metric.WithInt64Callback(func(_ context.Context, ob metric.Int64Observer) error {
-			ob.Observe(w.evicted.Load())
-			return nil
-		}))
-	return w, err
+	return w, w.observeRoom()
 }
 
 // Tell has f told of each loss, and of the last one known at once: when it was, by Redis's clock. f is called from any goroutine,
@@ -105,14 +99,16 @@ func (w *Watcher) Greet(ctx context.Context, conn *redis.Conn) error {
 func (w *Watcher) Run(ctx context.Context, client redis.UniversalClient) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for {
+	for looks := 0; ; looks++ {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 			bounded, cancel := context.WithTimeout(ctx, within)
 			_ = w.look(bounded, client) // away: the breaker says so
-			w.count(bounded, client)
+			if looks%roomEvery == 0 {
+				w.measure(bounded, client)
+			}
 			cancel()
 		}
 	}
@@ -153,17 +149,6 @@ func (w *Watcher) look(ctx context.Context, c commander) error {
 		f(w.at)
 	}
 	return errNews
-}
-
-// count follows the server's evictions, which its policy should not allow but may.
-func (w *Watcher) count(ctx context.Context, c commander) {
-	info, err := c.Info(ctx, "stats").Result()
-	if err != nil {
-		return
-	}
-	if n, err := strconv.ParseInt(field(info, "evicted_keys"), 10, 64); err == nil {
-		w.evicted.Store(n)
-	}
 }
 
 // field is the value of one line of INFO.

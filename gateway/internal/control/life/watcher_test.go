@@ -180,8 +180,15 @@ func TestEvictionsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g.count(t.Context(), g.client)
-	if g.evicted.Load() == 0 {
-		t.Error("nothing was counted")
+	g.measure(t.Context(), g.client)
+	got := g.room.Load()
+	if got == nil || got.evicted == 0 || !got.evicting || got.most != 3<<20 || got.used < 1<<20 {
+		t.Errorf("measured %+v", got)
+	}
+	if err := c.ConfigSet(t.Context(), "maxmemory-policy", "noeviction").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if g.measure(t.Context(), g.client); g.room.Load().evicting {
+		t.Error("noeviction is said to evict")
 	}
 }

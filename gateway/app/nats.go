@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -115,7 +116,13 @@ func (g *gateway) natsOptions(ctx context.Context) ([]nats.Option, error) {
 		if err != nil {
 			return nil, &sharedconfig.Fault{Field: "nats.tls", Err: err}
 		}
-		opts = append(opts, nats.Secure(secure))
+		opts = append(opts, nats.Secure(secure()))
+		if t.CAFile != "" { // Read for every connection, as the file may have changed.
+			opts = append(opts, func(o *nats.Options) error {
+				o.RootCAsCB = func() (*x509.CertPool, error) { return secure().RootCAs, nil }
+				return nil
+			})
+		}
 	}
 	return append(opts, g.options.NATS...), nil
 }

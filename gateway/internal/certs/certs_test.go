@@ -85,8 +85,11 @@ func TestRefused(t *testing.T) {
 func TestMinimumVersion(t *testing.T) {
 	for v, want := range map[string]uint16{"": tls.VersionTLS12, "1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13} {
 		c, err := Client(config.ClientTLS{MinVersion: v}, nil)
-		if err != nil || c.MinVersion != want {
-			t.Errorf("%q: %x, %v", v, c.MinVersion, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c().MinVersion; got != want {
+			t.Errorf("%q: %x", v, got)
 		}
 	}
 }

@@ -127,7 +127,7 @@ func TestMutualTLS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := &http.Transport{TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true}
+		client := &http.Transport{TLSClientConfig: tlsConfig(), ForceAttemptHTTP2: true}
 		t.Cleanup(client.CloseIdleConnections)
 		req, err := http.NewRequest("GET", "https://"+l.Addr().String()+"/v1/items", nil)
 		if err != nil {

@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,41 +11,28 @@ import (
 	"partidor.dev/partidor/gateway/internal/config"
 )
 
-// errConnect marks failures to get a connection: no byte of the request was sent.
-var errConnect = errors.New("connect")
-
-type connectError struct{ err error }
-
-func (e *connectError) Error() string        { return "connect: " + e.err.Error() }
-func (e *connectError) Unwrap() error        { return e.err }
-func (e *connectError) Is(target error) bool { return target == errConnect }
-
 // newTransport is the transport of an upstream whose answers must begin within responseTimeout.
 func newTransport(c config.Upstream, responseTimeout time.Duration, logger *slog.Logger) (*http.Transport, error) {
-	tlsConfig, err := certs.Client(c.TLS, logger)
-	if err != nil {
+	d := &dialer{
+		plain: net.Dialer{KeepAlive: 30 * time.Second}, timeout: c.ConnectTimeout, stall: responseTimeout, next: "http/1.1",
+	}
+	var err error
+	if d.secure, err = certs.Client(c.TLS, logger); err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: c.ConnectTimeout, KeepAlive: 30 * time.Second}
 	var protocols http.Protocols
 	switch c.Protocol {
 	case config.ProtocolH2:
 		protocols.SetHTTP2(true)
+		d.next = "h2"
 	case config.ProtocolH2C:
 		protocols.SetUnencryptedHTTP2(true)
 	default:
 		protocols.SetHTTP1(true)
 	}
 	return &http.Transport{
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, &connectError{err}
-			}
-			return Steady(conn, responseTimeout), nil
-		},
-		TLSClientConfig:       tlsConfig,
-		TLSHandshakeTimeout:   c.ConnectTimeout,
+		DialContext:           d.dial,
+		DialTLSContext:        d.dialTLS,
 		ResponseHeaderTimeout: responseTimeout,
 		ExpectContinueTimeout: time.Second,
 		IdleConnTimeout:       c.IdleTimeout,

@@ -22,7 +22,7 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 .PHONY: deps
-deps: ## install the servers that tests start: Redis and PostgreSQL
+deps: ## install the servers that tests start: Redis, PostgreSQL and Prometheus
 	@.ci/deps
 
 .PHONY: build

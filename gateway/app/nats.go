@@ -47,6 +47,9 @@ func (g *gateway) connect(ctx context.Context) error {
 	if g.nats, err = o.Connect(); err != nil {
 		return fmt.Errorf("nats: %w", err)
 	}
+	if err := g.observeNATS(); err != nil {
+		return err
+	}
 	g.onClose(func() {
 		_ = g.nats.FlushTimeout(time.Second) // the last reports
 		g.nats.Close()
@@ -60,13 +63,28 @@ func (g *gateway) connect(ctx context.Context) error {
 	return nil
 }
 
+func (g *gateway) observeNATS() error {
+	_, err := g.meter.Int64ObservableGauge("partidor.nats.connected", metric.WithUnit("{connection}"),
+		metric.WithDescription("1 while connected to NATS: without it a gateway hears of no transfers, advice or changes."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			connected := int64(0)
+			if g.nats.IsConnected() {
+				connected = 1
+			}
+			o.Observe(connected)
+			return nil
+		}))
+	return err
+}
+
 func (g *gateway) natsOptions(ctx context.Context) ([]nats.Option, error) {
 	n := &g.config.NATS
-	slow, err := g.meter.Int64Counter("partidor.nats.slow_consumer",
+	slow, err := g.meter.Int64Counter("partidor.nats.slow_consumer", metric.WithUnit("{event}"),
 		metric.WithDescription("Times a subscription fell behind and messages were dropped."))
 	if err != nil {
 		return nil, err
 	}
+	slow.Add(ctx, 0)
 	var lastSlow time.Time // the client calls its handlers one at a time
 	opts := []nats.Option{
 		nats.Name("partidor-gateway " + g.config.Region + " " + g.config.Instance),

@@ -54,9 +54,14 @@ func (g *gateway) buildStore(context.Context) error {
 	if err != nil {
 		return err
 	}
+	calls, err := newCalls(g.meter)
+	if err != nil {
+		return err
+	}
 	d := &g.config.Decision
 	store := bucket.NewRedis(bucket.Options{
 		Client: g.redis, Workers: d.Batch.Workers, BatchSize: d.Batch.Size, LossHorizon: d.LossHorizon, Found: damaged.found,
+		Called: calls.called,
 	})
 	g.onClose(store.Close)
 	g.life.Tell(store.SetLoss)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"partidor.dev/partidor/gateway/app"
+	"partidor.dev/partidor/shared/health"
 )
 
 // version is set by the linker.
@@ -23,9 +24,17 @@ func run() int {
 	file := flag.String("config", "", "configuration `file` (YAML)")
 	check := flag.Bool("check-config", false, "judge the configuration and end")
 	show := flag.Bool("version", false, "print the version and end")
+	healthy := flag.String("healthy", "", "ask the gateway whose health check has this `URL` whether it lives, and end")
 	flag.Parse()
 	if *show {
 		_ = json.NewEncoder(os.Stdout).Encode(app.BuildOf(version))
+		return 0
+	}
+	if *healthy != "" {
+		if err := health.Ask(context.Background(), *healthy); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		return 0
 	}
 	if *file == "" || flag.NArg() > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"partidor.dev/partidor/rebalancer/app"
 	"partidor.dev/partidor/rebalancer/internal/sim"
+	"partidor.dev/partidor/shared/health"
 )
 
 // version is set by the linker; else the build's own knowledge counts.
@@ -51,6 +52,8 @@ func command(args []string) *cobra.Command {
 	root.AddCommand(
 		&cobra.Command{Use: "serve", Short: "Run (also without a subcommand)", Args: cobra.NoArgs, RunE: serve},
 		migrate(&path),
+		&cobra.Command{Use: "healthy URL", Short: "Ask the rebalancer whose health check has this URL whether it lives", Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error { return health.Ask(cmd.Context(), args[0]) }},
 		sim.Command(),
 	)
 	root.SetArgs(twoDashes(args))

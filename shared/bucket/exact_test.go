@@ -96,8 +96,7 @@ func TestFloodStaysWithinTheLimit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	began := time.Now()
-	var admitted atomic.Int64
-	var last atomic.Int64
+	var admitted, first, last atomic.Int64 // how many, and when the first and the last were known
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
@@ -108,8 +107,11 @@ func TestFloodStaysWithinTheLimit(t *testing.T) {
 					return
 				}
 				if d.Outcome == limit.Allowed {
-					admitted.Add(1)
-					last.Store(int64(time.Since(began)))
+					at := int64(time.Since(began))
+					if admitted.Add(1) == 1 {
+						first.Store(at)
+					}
+					last.Store(at)
 				}
 			}
 		})
@@ -117,8 +119,10 @@ func TestFloodStaysWithinTheLimit(t *testing.T) {
 	wg.Wait()
 	// The interval that counts ends with the last admission; a token more covers the time between decision and clock reading.
 	bound := 400 + 200*time.Duration(last.Load()).Seconds() + 1
-	if got := float64(admitted.Load()); got > bound || got < 0.99*(bound-1)-1 {
-		t.Errorf("admitted %v, bound %.1f", got, bound)
+	// The bucket is full until the first decision, which on a busy machine falls long after the beginning.
+	least := 0.99*(bound-1-200*time.Duration(first.Load()).Seconds()) - 1
+	if got := float64(admitted.Load()); got > bound || got < least {
+		t.Errorf("admitted %v, must be from %.1f to %.1f", got, least, bound)
 	}
 }
 

@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -22,27 +23,41 @@ type call struct {
 	err   error
 	batch int // decisions that travelled together
 
-	buf []byte
+	// buf and ends, of the keys in it, are room to encode in.
+	buf  []byte
+	ends []int
 }
 
 var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
 
+// newCall encodes limits. Their keys and the asks are parts of one text, so that encoding allocates once.
 func newCall(ctx context.Context, limits []Limit) *call {
 	c := calls.Get().(*call)
-	c.ctx, c.keys, c.err, c.reply = ctx, c.keys[:0], nil, ""
-	b := c.buf[:0]
+	c.ctx, c.err, c.reply = ctx, nil, ""
+	b, ends := c.buf[:0], c.ends[:0]
+	for i := range limits {
+		b = limits[i].appendName(b)
+		ends = append(ends, len(b))
+		if limits[i].Rule.Algorithm == limit.SlidingWindowLog {
+			b = append(limits[i].appendName(b), ":log"...)
+			ends = append(ends, len(b))
+		}
+	}
+	names := len(b)
 	for i := range limits {
 		if i > 0 {
 			b = append(b, ';')
 		}
 		b = appendAsk(b, &limits[i])
-		name := limits[i].name()
-		c.keys = append(c.keys, name)
-		if limits[i].Rule.Algorithm == limit.SlidingWindowLog {
-			c.keys = append(c.keys, name+":log")
-		}
 	}
-	c.buf, c.ask = b, string(b)
+	text := string(b)
+	c.keys, c.ask = c.keys[:0], text[names:]
+	begin := 0
+	for _, end := range ends {
+		c.keys = append(c.keys, text[begin:end])
+		begin = end
+	}
+	c.buf, c.ends = b, ends
 	return c
 }
 
@@ -136,6 +151,8 @@ func (l *lane) work() {
 			l.refuse()
 			return
 		case c := <-l.queue:
+			// Let the callers that can run come first: the batch they join costs what one without them would.
+			runtime.Gosched()
 			w.run(l.gather(c, w.batch[:0]))
 		}
 	}

@@ -7,12 +7,12 @@ import (
 	"partidor.dev/partidor/shared/limit"
 )
 
-// name is the bucket's key in Redis.
-func (l *Limit) name() string {
+// appendName appends the bucket's key in Redis.
+func (l *Limit) appendName(dst []byte) []byte {
 	if l.shards > 1 {
-		return l.Key.RedisShard(l.shard)
+		return append(dst, l.Key.RedisShard(l.shard)...)
 	}
-	return l.Key.Redis()
+	return l.Key.AppendRedis(dst)
 }
 
 // takeSharded asks one shard at random, and one other before refusing. A shard holds 1/n of the slice. Rules with shards are

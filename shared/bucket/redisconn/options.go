@@ -121,6 +121,8 @@ func (o *Options) universal(t *tls.Config) *redis.UniversalOptions {
 		MaxActiveConns:           size,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		// Nothing here needs the third version, whose pushed messages cost two looks at the socket around every command.
+		Protocol: 2,
 	}
 }
 

@@ -40,6 +40,9 @@ const (
 	SourceRule
 	// SourceHome: the home region of a tiny limit, by request and reply.
 	SourceHome
+
+	// Sources is how many there are.
+	Sources = iota
 )
 
 var sourceNames = [...]string{"redis", "prefetch", "fallback", "denied-cache", "memory", "rule", "home"}

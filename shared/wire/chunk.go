@@ -39,7 +39,13 @@ func textBytes(s string) int {
 	return n
 }
 
-func (k KeyUsage) maxBytes() int { return fixedBytes + textBytes(k.Tenant) + textBytes(k.Route) }
+func (k KeyUsage) maxBytes() int {
+	n := fixedBytes + textBytes(k.Tenant) + textBytes(k.Route) + 11*len(k.Sources)
+	if r := k.Refusal; r != nil {
+		n += fixedBytes + textBytes(r.Outcome) + textBytes(r.Source) + textBytes(r.Limit)
+	}
+	return n
+}
 
 func (m Move) maxBytes() int {
 	return fixedBytes + textBytes(m.Tenant) + textBytes(m.Route) + textBytes(m.To) + textBytes(m.Reason)

@@ -79,6 +79,9 @@ func Decode(data []byte, m Message) error {
 
 func (h *Header) header() *Header { return h }
 
+// Sender is the region that m says it comes from.
+func Sender(m Message) string { return m.header().Region }
+
 func (h *Header) check() error {
 	if h.Part < 0 || h.Parts < 0 || h.Part > h.Parts {
 		return fmt.Errorf("part %d of %d", h.Part, h.Parts)
@@ -101,8 +104,29 @@ func (m *Usage) check() error {
 		if math.IsNaN(k.Tokens) || math.IsInf(k.Tokens, 0) {
 			return errors.New("tokens are no number")
 		}
-		return checkShares(k.Share)
+		if len(k.Sources) > maxSources {
+			return errors.New("too many sources")
+		}
+		return errors.Join(checkShares(k.Share), k.Refusal.check())
 	})
+}
+
+// maxSources bounds the kinds of sources, maxWord what a sender calls an outcome or a source.
+const (
+	maxSources = 16
+	maxWord    = 32
+)
+
+func (r *Refusal) check() error {
+	switch {
+	case r == nil:
+		return nil
+	case max(len(r.Outcome), len(r.Source)) > maxWord || len(r.Limit) > maxUsageName:
+		return errors.New("name too long")
+	case r.Cost < 0 || r.WaitMillis < 0 || math.IsNaN(r.Tokens) || math.IsInf(r.Tokens, 0):
+		return errors.New("refusal with absurd numbers")
+	}
+	return nil
 }
 
 func (m *Heartbeat) check() error { return checkRevision(m.Rules) }

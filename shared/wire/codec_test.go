@@ -9,11 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"partidor.dev/partidor/shared/limit"
@@ -29,7 +29,8 @@ func header(incarnation int64) wire.Header {
 // samples holds one message of each kind with every field set.
 var samples = map[string]wire.Message{
 	"usage": &wire.Usage{Header: func() wire.Header { h := header(0); h.Part, h.Parts = 1, 2; return h }(), ElapsedMillis: 12_000, Dropped: 3,
-		Keys: []wire.KeyUsage{{Tenant: "shop-a", Route: "create-order", Admitted: 120, Refused: 4, Share: 700_000, Tokens: 153.4}, {Tenant: "shop-b", Route: limit.TenantRoute}}},
+		Keys: []wire.KeyUsage{{Tenant: "shop-a", Route: "create-order", Admitted: 120, Refused: 4, Share: 700_000, Tokens: 153.4,
+			Sources: []uint32{3, 121}, Refusal: &wire.Refusal{Outcome: "refused", Source: "prefetch", Cost: 2, Tokens: 0.5, WaitMillis: 15, Limit: limit.TenantRoute}}, {Tenant: "shop-b", Route: limit.TenantRoute}}},
 	"heartbeat": &wire.Heartbeat{Header: header(0), Rules: limit.Revision{Epoch: 1, Number: 42}, Stale: true, Degraded: true, Draining: true},
 	"advice": &wire.Advice{Header: header(0), Term: 3, Cycle: 9,
 		Moves: []wire.Move{{Tenant: "shop-a", Route: "create-order", To: "us", From: 700_000, Target: 600_000, Amount: 100_000, Floor: 35_000, Reason: "demand"}}},
@@ -131,6 +132,9 @@ func TestDecodeRefuses(t *testing.T) {
 		{"long route", edit("usage", `create-order`, strings.Repeat("x", 129)), &wire.Usage{}, wire.ErrMalformed},
 		{"negative counter", edit("usage", `"a":120`, `"a":-1`), &wire.Usage{}, wire.ErrMalformed},
 		{"share above the whole", edit("usage", `700000`, `1000001`), &wire.Usage{}, wire.ErrMalformed},
+		{"too many sources", edit("usage", `"src":[3,`, `"src":[`+strings.Repeat("3,", 20)), &wire.Usage{}, wire.ErrMalformed},
+		{"long source", edit("usage", `"src":"prefetch"`, `"src":"`+strings.Repeat("x", 33)+`"`), &wire.Usage{}, wire.ErrMalformed},
+		{"negative wait", edit("usage", `"w":15`, `"w":-15`), &wire.Usage{}, wire.ErrMalformed},
 		{"part beyond parts", edit("usage", `"part":1`, `"part":3`), &wire.Usage{}, wire.ErrMalformed},
 		{"negative amount", edit("advice", `"amount":100000`, `"amount":-1`), &wire.Advice{}, wire.ErrMalformed},
 		{"negative row", edit("transfer", `"s":1100000`, `"s":-1`), &wire.Transfer{}, wire.ErrMalformed},
@@ -161,7 +165,8 @@ func TestChunksAlwaysFit(t *testing.T) {
 		keys := make([]wire.KeyUsage, n)
 		for i := range keys {
 			k := kinds[i%len(kinds)]
-			keys[i] = wire.KeyUsage{Tenant: k, Route: k, Admitted: 1<<64 - 1, Refused: 1<<64 - 1 - uint64(i), Share: limit.Whole, Tokens: -1.2345678901234567e-300}
+			keys[i] = wire.KeyUsage{Tenant: k, Route: k, Admitted: 1<<64 - 1, Refused: 1<<64 - 1 - uint64(i), Share: limit.Whole, Tokens: -1.2345678901234567e-300,
+				Sources: []uint32{1<<32 - 1, 1<<32 - 1, 1<<32 - 1}, Refusal: &wire.Refusal{Outcome: "refused", Source: k, Cost: 1<<63 - 1, Tokens: -1.2345678901234567e-300, WaitMillis: 1<<63 - 1, Limit: k}}
 		}
 		var joined []wire.KeyUsage
 		chunks := wire.Chunks(keys)
@@ -175,7 +180,7 @@ func TestChunksAlwaysFit(t *testing.T) {
 			}
 			joined = append(joined, c...)
 		}
-		if len(chunks) == 0 || !slices.Equal(keys, joined) {
+		if len(chunks) == 0 || !cmp.Equal(keys, joined, cmpopts.EquateEmpty()) {
 			t.Fatal("chunks do not join to what was split")
 		}
 	})

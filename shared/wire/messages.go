@@ -42,6 +42,24 @@ type KeyUsage struct {
 	Share limit.Share `json:"s,omitempty"`
 	// Tokens last seen in the bucket, for people.
 	Tokens float64 `json:"k,omitempty"`
+	// Sources counts the decisions since the instance's last report of the key, by limit.Source; left out where all came from
+	// the store. Refusal is the last one since then. Both are for people: they are said once, and what is lost is lost.
+	Sources []uint32 `json:"src,omitempty"`
+	Refusal *Refusal `json:"no,omitempty"`
+}
+
+// Refusal is one request that was not admitted. Outcome and Source are words of package limit; receivers must expect
+// others.
+type Refusal struct {
+	Outcome string `json:"o"`
+	Source  string `json:"src"`
+	// Cost of the request, and Tokens that its bucket held, where the source knows.
+	Cost   int64   `json:"c"`
+	Tokens float64 `json:"k,omitempty"`
+	// WaitMillis until the same request would have been admitted if nobody else came.
+	WaitMillis int64 `json:"w,omitempty"`
+	// Limit is the route of the limit that had no room, where it is another one of the same request.
+	Limit string `json:"l,omitempty"`
 }
 
 // Heartbeat says that an instance lives, and what it knows.

@@ -16,13 +16,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"partidor.dev/partidor/rebalancer/app"
+	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/wire"
 )
 
 // desk is an operator in front of a running rebalancer.
 type desk struct {
-	url string
-	db  *pgx.Conn
+	url  string
+	db   *pgx.Conn
+	nats *testenv.NATS
 }
 
 func newDesk(t *testing.T) *desk {
@@ -36,7 +39,7 @@ func newDesk(t *testing.T) *desk {
 	if s := m.Up(t.Context()); s.Err != nil {
 		t.Fatal(s.Err)
 	}
-	d := &desk{db: pg.Conn(t)}
+	d := &desk{db: pg.Conn(t), nats: testenv.StartNATS(t)}
 	if _, err := d.db.Exec(t.Context(), `INSERT INTO region (name, base_share) VALUES ('eu', 700000), ('us', 300000)`); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +52,7 @@ func newDesk(t *testing.T) *desk {
 	done := make(chan error, 1)
 	go func() {
 		done <- app.Run(ctx, app.Options{Listener: listener, LogOutput: io.Discard, Config: fmt.Appendf(nil,
-			"postgres: {url: \"%s\"}\nnats: {urls: [\"%s\"]}\naccess: {anonymous: operator}\n", pg.URL, testenv.StartNATS(t).URL)})
+			"postgres: {url: \"%s\"}\nnats: {urls: [\"%s\"]}\naccess: {anonymous: operator}\n", pg.URL, d.nats.URL)})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -199,6 +202,47 @@ func TestEverythingElse(t *testing.T) {
 	d.want(t, exitOK, "~ state: dead -> active", "regions", "restore", "us", "--yes")
 	d.want(t, exitOK, "leader", "status")
 	d.want(t, exitOK, "anonymous", "history", "--kind", "parameter,region")
+}
+
+// What gateways say of a key is what explain shows.
+func TestExplainAKey(t *testing.T) {
+	d := newDesk(t)
+	d.want(t, exitOK, "", "rules", "set", "shop-a", "create-order", "--capacity", "200", "--refill", "100", "--yes")
+	conn := d.nats.Conn(t)
+	header := wire.Header{Region: "us", Instance: "us-1", Started: 1}
+	sent := 0
+	say := func() {
+		sent++
+		header.Sequence = uint64(sent)
+		for subject, m := range map[string]wire.Message{
+			wire.SubjectHeartbeat("us"): &wire.Heartbeat{Header: header, Rules: limit.Revision{Epoch: 1, Number: 1}, Degraded: true},
+			wire.SubjectUsage("us"): &wire.Usage{Header: header, ElapsedMillis: int64(1000 * sent), Keys: []wire.KeyUsage{{Tenant: "shop-a", Route: "create-order",
+				Admitted: uint64(sent), Refused: 1, Share: limit.Share(300_000 + sent), Tokens: 1.5, Sources: []uint32{1, 3},
+				Refusal: &wire.Refusal{Outcome: "refused", Source: "prefetch", Cost: 3, Tokens: 1.5, WaitMillis: 50}}}},
+		} {
+			data, err := wire.Encode(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.Publish(subject, data); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var out string
+	testenv.Eventually(t, time.Minute, func() error {
+		say()
+		if out, _, _ = d.run(t, "", "explain", "shop-a", "create-order"); !strings.Contains(out, "share of us moved") {
+			return fmt.Errorf("no moves of shares:\n%s", out)
+		}
+		return nil
+	})
+	for _, want := range []string{"last refusal: a request of cost 3", "at gateway us-1 of us, decided by prefetch: the bucket held 1.5 of the 3 tokens",
+		"waiting 0.05 s would have admitted it", "prefetch 75%, redis 25%", "us      us-1     1.1    degraded", "TOKENS"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("explain shows no %q:\n%s", want, out)
+		}
+	}
 }
 
 func TestAnswersAndConflicts(t *testing.T) {

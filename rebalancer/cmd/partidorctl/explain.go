@@ -2,7 +2,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -36,9 +39,20 @@ func (t *tool) explain(x item) {
 		if r["known"] == true {
 			heard = "heard, at " + or(text(r, "reached"), "?")
 		}
-		rows = append(rows, []string{text(r, "region"), heard, percent(r, "share"), rate(r, "slice_capacity"), rate(r, "slice_rate"), rate(r, "offered"), rate(r, "refused")})
+		tokens := "?"
+		if r["tokens"] != nil {
+			tokens = rate(r, "tokens")
+		}
+		rows = append(rows, []string{text(r, "region"), heard, percent(r, "share"), rate(r, "slice_capacity"), rate(r, "slice_rate"), tokens,
+			rate(r, "offered"), rate(r, "refused"), sources(r)})
 	}
-	t.table("REGION STATE SHARE BURST RATE/S OFFERED/S REFUSED/S", rows)
+	t.table("REGION STATE SHARE BURST RATE/S TOKENS OFFERED/S REFUSED/S DECIDED_BY", rows)
+	t.gateways(x)
+	for _, r := range objects(x, "regions") {
+		for _, m := range objects(r, "moves") {
+			fmt.Fprintf(t.out, "%s share of %s moved %s -> %s\n", ago(m, "at"), text(r, "region"), percent(m, "from"), percent(m, "to"))
+		}
+	}
 	if reason := text(key, "reason"); reason != "" {
 		fmt.Fprintf(t.out, "last decision %s: %s\n", ago(key, "decided_at"), reason)
 	}
@@ -46,6 +60,42 @@ func (t *tool) explain(x item) {
 		d := difference{Before: object(e, "before"), After: object(e, "after")}
 		fmt.Fprintf(t.out, "%s %s %s by %s: %s %s\n", ago(e, "at"), text(e, "kind"), text(e, "operation"), text(e, "actor"), brief(d.lines()), text(e, "reason"))
 	}
+}
+
+// gateways lists them with the rules that they serve by.
+func (t *tool) gateways(x item) {
+	rows := [][]string{}
+	for _, r := range objects(x, "regions") {
+		for _, g := range objects(r, "gateways") {
+			state := []string{}
+			for _, s := range []string{"degraded", "stale", "draining"} {
+				if g[s] == true {
+					state = append(state, s)
+				}
+			}
+			rows = append(rows, []string{text(r, "region"), text(g, "instance"), text(g, "rules"), or(strings.Join(state, ", "), "ok")})
+		}
+	}
+	t.table("REGION GATEWAY RULES STATE", rows)
+}
+
+// sources of recent decisions, in parts of all of them.
+func sources(r item) string {
+	counts := object(r, "sources")
+	if counts == nil {
+		return "store"
+	}
+	all := 0.0
+	for _, n := range counts {
+		f, _ := n.(float64)
+		all += f
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		f, _ := counts[name].(float64)
+		parts = append(parts, fmt.Sprintf("%s %.0f%%", name, 100*f/all))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // numbers of a rule in one phrase.

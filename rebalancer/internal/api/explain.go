@@ -1,12 +1,10 @@
 package api
 
 import (
-	"fmt"
-	"math"
 	"net/http"
-	"time"
 
 	"partidor.dev/partidor/rebalancer/internal/board"
+	"partidor.dev/partidor/rebalancer/internal/collect"
 	"partidor.dev/partidor/rebalancer/internal/ledger"
 	"partidor.dev/partidor/shared/limit"
 )
@@ -29,14 +27,21 @@ type RegionExplanation struct {
 	Region string `json:"region"`
 	// Known is false while nothing is heard of the region.
 	Known bool `json:"known"`
-	// Reached is the revision that all its gateways serve by.
-	Reached  limit.Revision `json:"reached,omitzero"`
-	Share    limit.Share    `json:"share"`
-	Capacity float64        `json:"slice_capacity"`
+	// Reached is the revision that all its gateways serve by; Gateways says it of each.
+	Reached  limit.Revision    `json:"reached,omitzero"`
+	Gateways []collect.Gateway `json:"gateways,omitempty"`
+	Share    limit.Share       `json:"share"`
+	Capacity float64           `json:"slice_capacity"`
 	// Rate in tokens per second.
 	Rate    float64 `json:"slice_rate"`
 	Offered float64 `json:"offered"`
 	Refused float64 `json:"refused"`
+	// The rest is what its gateways say: tokens last seen in the bucket, who decided lately, the last refusal, how the share
+	// has moved.
+	Tokens  *float64            `json:"tokens,omitempty"`
+	Sources map[string]uint64   `json:"sources,omitempty"`
+	Refusal *board.Refusal      `json:"last_refusal,omitempty"`
+	Moves   []collect.ShareMove `json:"moves,omitempty"`
 }
 
 // recentChanges bounds Explanation.Recent.
@@ -53,14 +58,19 @@ func (s *Server) explain(r *http.Request) (any, error) {
 	}
 	x := Explanation{Key: key, RuleFrom: origin(&key), Findings: []string{}}
 	for i, share := range key.Regions {
-		e := RegionExplanation{Region: share.Region, Known: p.Regions[i].Known, Reached: p.Regions[i].Reached, Share: share.Share, Offered: share.Offered, Refused: share.Refused}
+		e := RegionExplanation{Region: share.Region, Known: p.Regions[i].Known, Reached: p.Regions[i].Reached, Gateways: p.Regions[i].Gateways,
+			Share: share.Share, Offered: share.Offered, Refused: share.Refused,
+			Tokens: share.Tokens, Sources: share.Sources, Refusal: share.Refusal, Moves: share.Moves}
 		if key.Rule != nil {
 			slice := key.Rule.Limit(key.RuleRevision).SliceOf(share.Share)
 			e.Capacity, e.Rate = slice.Capacity, slice.Rate
 		}
 		x.Regions = append(x.Regions, e)
 	}
-	x.Findings = findings(&key, x.Regions)
+	if s.Rebalancer.Parameters().Shadow {
+		x.Findings = append(x.Findings, "the kill switch is on: everything is admitted, refusals are only counted; partidorctl shadow off ends that")
+	}
+	x.Findings = append(x.Findings, findings(&key, x.Regions, p.At)...)
 	x.Recent, err = s.Ledger.History(r.Context(), ledger.HistoryFilter{Kinds: []string{"split", "pin"}, Tenant: name.Tenant, Route: name.Route, Limit: recentChanges})
 	if err != nil {
 		return nil, err
@@ -93,54 +103,4 @@ func origin(k *board.Key) string {
 		return "a rule of the tenant's plan " + k.Rule.Tenant[len(limit.PlanPrefix):] + " for all routes"
 	}
 	return "a rule of the tenant's plan " + k.Rule.Tenant[len(limit.PlanPrefix):] + " for this route"
-}
-
-// findings say why requests are refused, and what would admit them.
-func findings(k *board.Key, regions []RegionExplanation) (out []string) {
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if k.Rule == nil {
-		return []string{"nothing limits this key"}
-	}
-	switch k.Rule.Mode {
-	case limit.Block:
-		return []string{"the rule's mode is block: every request is refused, whatever the numbers; change the mode to admit any"}
-	case limit.Unlimited:
-		return []string{"the rule's mode is unlimited: no request is refused"}
-	case limit.Shadow:
-		say("the rule's mode is shadow: refusals are counted, requests are admitted")
-	}
-	for _, r := range regions {
-		if r.Known && k.RuleRevision.Newer(r.Reached) {
-			say("%s still serves by revision %s, the rule is of %s", r.Region, r.Reached, k.RuleRevision)
-		}
-	}
-	rule := k.Rule.Limit(k.RuleRevision)
-	rate := rule.SliceOf(limit.Whole).Rate
-	idle := 0.0
-	for _, r := range regions {
-		idle += math.Max(0, r.Rate-(r.Offered-r.Refused))
-	}
-	for _, r := range regions {
-		switch {
-		case !r.Known:
-			say("%s is silent: what it offers is unknown and its share stays where it is", r.Region)
-		case r.Refused > 0 && k.Offered > rate:
-			say("%s refuses %.3g of %.3g tokens/s: the key asks for %.3g/s worldwide, its limit is %.3g/s; a higher limit would admit more", r.Region, r.Refused, r.Offered, k.Offered, rate)
-		case r.Refused > 0:
-			say("%s refuses %.3g of %.3g tokens/s with %.1f %% of the limit while other regions leave %.3g/s unused; the next cycle moves share there", r.Region, r.Refused, r.Offered, r.Share.Percent(), idle)
-		}
-	}
-	for _, s := range k.Regions {
-		if s.Pin != nil {
-			end := "until unpinned"
-			if !s.PinEnds.IsZero() {
-				end = "until " + s.PinEnds.UTC().Format(time.RFC3339)
-			}
-			say("%s is pinned at %.1f %% %s", s.Region, s.Pin.Percent(), end)
-		}
-	}
-	if len(out) == 0 {
-		say("nothing is refused")
-	}
-	return out
 }

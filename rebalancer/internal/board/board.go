@@ -21,6 +21,7 @@ type Ledger interface {
 type Collector interface {
 	Demand(now time.Time, regions []string) []plan.Demand
 	Regions(now time.Time) []collect.RegionStatus
+	Details(now time.Time, name limit.Key, regions []string) []collect.Detail
 }
 
 // Board makes pictures. It is safe for concurrent use.
@@ -49,7 +50,7 @@ func (b *Board) Picture(ctx context.Context) (*Picture, error) {
 	return b.draw(ctx)
 }
 
-// Key is one key and the picture it is in; or, if nobody has used it lately, the key as it would begin.
+// Key is one key with its details, and the picture it is in; or, if nobody has used it lately, the key as it would begin.
 func (b *Board) Key(ctx context.Context, name limit.Key) (Key, *Picture, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,10 +58,19 @@ func (b *Board) Key(ctx context.Context, name limit.Key) (Key, *Picture, error) 
 	if p == nil {
 		return Key{}, nil, err
 	}
-	if k, ok := p.Find(name.Tenant, name.Route); ok {
-		return *k, p, nil
+	k := drawKey(&b.mirror, name, time.Now())
+	if seen, ok := p.Find(name.Tenant, name.Route); ok {
+		k = *seen
+		k.Regions = slices.Clone(seen.Regions)
 	}
-	return drawKey(&b.mirror, name, time.Now()), p, nil
+	names := make([]string, len(k.Regions))
+	for i := range k.Regions {
+		names[i] = k.Regions[i].Region
+	}
+	for i, d := range b.collector.Details(time.Now(), name, names) {
+		k.Regions[i].detail(&d)
+	}
+	return k, p, nil
 }
 
 // draw makes a new picture where the last is too old. The caller holds mu.

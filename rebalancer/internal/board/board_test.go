@@ -79,6 +79,8 @@ func (s *source) Demand(time.Time, []string) []plan.Demand { return nil }
 
 func (s *source) Regions(time.Time) []collect.RegionStatus { return nil }
 
+func (s *source) Details(time.Time, limit.Key, []string) []collect.Detail { return nil }
+
 func TestPictureServesForAMomentAndOutlivesTheLedger(t *testing.T) {
 	s := &source{}
 	b := New(s, s)

@@ -29,6 +29,8 @@ type Region struct {
 	Known     bool    `json:"known"`
 	Silence   float64 `json:"silence_seconds"`
 	Instances int     `json:"instances"`
+	// Gateways as they last said themselves.
+	Gateways []collect.Gateway `json:"gateways,omitempty"`
 	// Reached is the revision that all of them serve by; Behind tells that it is not yet the ledger's.
 	Reached limit.Revision `json:"reached,omitzero"`
 	Behind  bool           `json:"behind,omitempty"`
@@ -72,6 +74,13 @@ type Share struct {
 	PinEnds time.Time    `json:"pin_expires_at,omitzero"`
 	Offered float64      `json:"offered"`
 	Refused float64      `json:"refused"`
+	// The rest is there where one key is asked for. Tokens last seen in the bucket, absent where none were.
+	Tokens *float64 `json:"tokens,omitempty"`
+	// Sources counts the decisions of the last minute or two by who made them; absent where all came from the store.
+	Sources map[string]uint64 `json:"sources,omitempty"`
+	// Refusal is the last one of the last quarter of an hour; Moves of the share in that time, the newest last.
+	Refusal *Refusal            `json:"last_refusal,omitempty"`
+	Moves   []collect.ShareMove `json:"moves,omitempty"`
 }
 
 // Find the key in the picture.
@@ -98,7 +107,7 @@ func Draw(m *ledger.Mirror, demand []plan.Demand, heard []collect.RegionStatus, 
 		p.Regions[i] = Region{Region: r, Silence: -1}
 		for _, h := range heard {
 			if h.Name == r.Name {
-				p.Regions[i].Known, p.Regions[i].Instances = h.Known, h.Instances
+				p.Regions[i].Known, p.Regions[i].Instances, p.Regions[i].Gateways = h.Known, h.Instances, h.Gateways
 				p.Regions[i].Reached, p.Regions[i].Behind = h.Rules, m.Revision.Newer(h.Rules)
 				p.Regions[i].Silence = max(-1, h.Silence.Seconds())
 			}

@@ -139,6 +139,13 @@ func (c *Collector) Regions(now time.Time) []RegionStatus {
 	return c.table.status(now.Sub(c.start))
 }
 
+// Details of a key, one per named region.
+func (c *Collector) Details(now time.Time, name limit.Key, regions []string) []Detail {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.table.Details(now.Sub(c.start), now, name, regions)
+}
+
 // Torn counts the keys whose shares, as the regions use them, have not made a whole for a while: more, and less.
 func (c *Collector) Torn() (over, short int) {
 	c.mu.Lock()

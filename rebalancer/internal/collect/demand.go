@@ -101,6 +101,8 @@ type RegionStatus struct {
 	Silence time.Duration
 	// Instances that are alive and not draining.
 	Instances int
+	// Gateways are all that were heard lately, in the order of their names.
+	Gateways []Gateway
 	// Rules is the revision that every one of them has reached, zero where there are none.
 	Rules limit.Revision
 }
@@ -115,8 +117,33 @@ func (t *Table) status(now time.Duration) []RegionStatus {
 		}
 		out[i].Rules = t.reached(now, i)
 	}
+	t.gateways(now, out)
 	slices.SortFunc(out, func(a, b RegionStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return out
+}
+
+// Gateway is one instance of a region as it last said itself.
+type Gateway struct {
+	Instance string `json:"instance"`
+	// Rules is the revision that it serves by.
+	Rules limit.Revision `json:"rules"`
+	// Stale: by a snapshot saved earlier. Degraded: without its Redis. Draining: it is stopping.
+	Stale    bool `json:"stale,omitempty"`
+	Degraded bool `json:"degraded,omitempty"`
+	Draining bool `json:"draining,omitempty"`
+	// Silence is the time since it was last heard, in seconds.
+	Silence float64 `json:"silence_seconds"`
+}
+
+// gateways fills in the instances of the regions, which are in the order of t.states.
+func (t *Table) gateways(now time.Duration, regions []RegionStatus) {
+	for name, in := range t.instances {
+		regions[in.region].Gateways = append(regions[in.region].Gateways, Gateway{Instance: name.instance, Rules: in.rules,
+			Stale: in.stale, Degraded: in.degraded, Draining: in.draining, Silence: (now - in.heard).Seconds()})
+	}
+	for i := range regions {
+		slices.SortFunc(regions[i].Gateways, func(a, b Gateway) int { return cmp.Compare(a.Instance, b.Instance) })
+	}
 }
 
 // reached is the oldest revision that an instance of the region serves by.

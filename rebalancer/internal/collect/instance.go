@@ -23,6 +23,8 @@ type instance struct {
 	reported bool
 	heard    time.Duration
 	draining bool
+	// stale, degraded: it serves by a saved snapshot, without its Redis.
+	stale, degraded bool
 	// rules is the newest revision the instance serves by, zero before its first heartbeat.
 	rules limit.Revision
 	seen  sequence

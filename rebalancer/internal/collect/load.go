@@ -21,6 +21,8 @@ type load struct {
 	previous, current counts
 	latest            counts
 	share             limit.Share
+	// tokens last seen in the bucket, for people.
+	tokens float64
 	// shareAt is when share was last reported together with decisions, and so was in force.
 	shareAt time.Duration
 	// life of the region when the estimate began: a region that was silent in between begins anew.
@@ -80,5 +82,5 @@ func (l *load) add(c counts, from, to, length time.Duration) {
 // begin forgets everything but the share: the region was silent until since, so what came before says nothing about now.
 func (l *load) begin(life int, window int64, since, length time.Duration) {
 	first := max(window, int64((since+length-1)/length))
-	*l = load{share: l.share, life: life, window: window, first: first}
+	*l = load{share: l.share, tokens: l.tokens, life: life, window: window, first: first}
 }

@@ -23,6 +23,7 @@ type Table struct {
 	states      []region
 	instances   map[instanceName]*instance
 	keys        map[limit.Key]*key
+	details     map[keyRegion]*detail
 	swept       time.Duration
 	over, short int // keys whose shares make more or less than a whole
 }
@@ -51,7 +52,7 @@ type key struct {
 func NewTable(o Options, drop func(reason string, n int)) *Table {
 	return &Table{
 		options: o.withDefaults(), drop: drop,
-		regions: map[string]int{}, instances: map[instanceName]*instance{}, keys: map[limit.Key]*key{},
+		regions: map[string]int{}, instances: map[instanceName]*instance{}, keys: map[limit.Key]*key{}, details: map[keyRegion]*detail{},
 	}
 }
 
@@ -69,7 +70,7 @@ const (
 // Heartbeat notes that an instance lives.
 func (t *Table) Heartbeat(now time.Duration, h *wire.Heartbeat) {
 	if in := t.meet(now, &h.Header); in != nil {
-		in.draining = h.Draining
+		in.draining, in.stale, in.degraded = h.Draining, h.Stale, h.Degraded
 		in.rules = in.rules.Max(h.Rules)
 	}
 }
@@ -174,8 +175,9 @@ func (t *Table) count(now time.Duration, in *instance, u *wire.Usage, ku *wire.K
 	}
 	in.counters[k] = counter{ku.Admitted, ku.Refused, u.ElapsedMillis}
 	l := t.load(now, k, in.region, p)
+	t.note(now, keyRegion{k, in.region}, u.Instance, ku, l.share)
 	if ku.Share > 0 && ku.Share <= limit.Whole {
-		l.share = ku.Share
+		l.share, l.tokens = ku.Share, ku.Tokens
 	}
 	from := max(last.elapsed, in.unchangedUntil(u.ElapsedMillis))
 	switch {
@@ -252,6 +254,7 @@ func (t *Table) Sweep(now time.Duration) {
 			delete(t.keys, name)
 		}
 	}
+	t.forgetDetails(now, gone)
 	for i := range t.states {
 		t.states[i].live = 0
 	}

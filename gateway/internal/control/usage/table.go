@@ -43,6 +43,7 @@ type counter struct {
 	admitted, refused atomic.Uint64
 	share             atomic.Int64
 	tokens            atomic.Uint64 // bits of a float64
+	recent            recent
 
 	// Of the reporter alone.
 	sentAdmitted, sentRefused uint64
@@ -59,18 +60,21 @@ func NewTable(max int) *Table {
 	return t
 }
 
-// Count notes one decision about key.
+// Count notes one decision about key. A request too large for its limit could never pass and is no load: of it only the
+// refusal is noted.
 func (t *Table) Count(key limit.Key, cost int64, allowed bool, d limit.Decision) {
 	c := t.counter(key)
 	if c == nil {
 		t.dropped.Add(1)
 		return
 	}
-	if allowed {
+	switch {
+	case allowed:
 		c.admitted.Add(uint64(cost))
-	} else {
+	case d.Outcome != limit.TooLarge:
 		c.refused.Add(uint64(cost))
 	}
+	c.recent.note(key, cost, allowed, &d)
 	if d.Key == key && (d.Source == limit.SourceRedis || d.Source == limit.SourceMemory) {
 		c.share.Store(int64(d.Share))
 		c.tokens.Store(math.Float64bits(d.Tokens))
@@ -121,11 +125,13 @@ func (s *shard) report(t *Table, age time.Duration, whole bool, add func(wire.Ke
 	s.mu.RLock()
 	for key, c := range s.counters {
 		switch {
-		case c.update(age) || whole:
-			add(wire.KeyUsage{
+		case c.update(age) || whole || c.recent.refused():
+			u := wire.KeyUsage{
 				Tenant: key.Tenant, Route: key.Route, Admitted: c.sentAdmitted, Refused: c.sentRefused,
 				Share: limit.Share(c.share.Load()), Tokens: math.Float64frombits(c.tokens.Load()),
-			})
+			}
+			u.Sources, u.Refusal = c.recent.take()
+			add(u)
 		case age-c.changed > forgetAfter:
 			gone = append(gone, key)
 		}

@@ -2,6 +2,7 @@ package usage_test
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,11 +25,43 @@ func report(t *usage.Table, age time.Duration) map[limit.Key]wire.KeyUsage {
 func TestCountersAreCumulative(t *testing.T) {
 	table := usage.NewTable(10)
 	table.Count(orders, 3, true, limit.Decision{Key: orders, Source: limit.SourceRedis, Share: 700_000, Tokens: 1.5})
-	table.Count(orders, 2, false, limit.Decision{Key: orders, Source: limit.SourceFallback, Share: 1})
+	table.Count(orders, 2, false, limit.Decision{Key: orders, Outcome: limit.Refused, Source: limit.SourceFallback, Share: 1})
 	table.Count(orders, 1, true, limit.Decision{Key: limit.Key{Tenant: "shop-a", Route: "@tenant"}, Source: limit.SourceRedis, Share: 5})
-	want := wire.KeyUsage{Tenant: "shop-a", Route: "orders", Admitted: 4, Refused: 2, Share: 700_000, Tokens: 1.5}
+	want := wire.KeyUsage{Tenant: "shop-a", Route: "orders", Admitted: 4, Refused: 2, Share: 700_000, Tokens: 1.5,
+		Sources: []uint32{2, 0, 1}, Refusal: &wire.Refusal{Outcome: "refused", Source: "fallback", Cost: 2}}
 	if d := cmp.Diff(want, report(table, time.Second)[orders]); d != "" {
 		t.Error(d)
+	}
+}
+
+// What is for people is said once: who decided, where that was not the store alone, and the last refusal.
+func TestRecentDecisionsAreTold(t *testing.T) {
+	table := usage.NewTable(10)
+	store := limit.Decision{Key: orders, Source: limit.SourceRedis}
+	table.Count(orders, 1, true, store)
+	if got := report(table, time.Second)[orders]; got.Sources != nil || got.Refusal != nil {
+		t.Errorf("a key that only the store decides: %+v", got)
+	}
+	tenant := limit.Key{Tenant: "shop-a", Route: limit.TenantRoute}
+	table.Count(orders, 1, true, limit.Decision{Key: orders, Source: limit.SourcePrefetch})
+	table.Count(orders, 5, false, limit.Decision{Key: tenant, Outcome: limit.Refused, Source: limit.SourceDeniedCache, Tokens: 0.5, RetryAfter: 1500 * time.Millisecond})
+	got := report(table, 2*time.Second)[orders]
+	want := &wire.Refusal{Outcome: "refused", Source: "denied-cache", Cost: 5, Tokens: 0.5, WaitMillis: 1500, Limit: limit.TenantRoute}
+	if d := cmp.Diff(want, got.Refusal); d != "" || !slices.Equal(got.Sources, []uint32{0, 1, 0, 1}) {
+		t.Errorf("sources %v, refusal %s", got.Sources, d)
+	}
+	table.Count(orders, 1, true, store)
+	if got := report(table, 3*time.Second)[orders]; !slices.Equal(got.Sources, []uint32{1}) || got.Refusal != nil {
+		t.Errorf("afterwards: %+v", got)
+	}
+	// A request that can never pass is no load, but it is told.
+	for i := range 100 {
+		report(table, time.Duration(4+i)*time.Second)
+	}
+	table.Count(orders, 900, false, limit.Decision{Key: orders, Outcome: limit.TooLarge, Source: limit.SourceRedis})
+	got = report(table, 200*time.Second)[orders]
+	if got.Refused != 5 || got.Refusal == nil || got.Refusal.Outcome != "too_large" || got.Refusal.Cost != 900 {
+		t.Errorf("too large: %+v", got)
 	}
 }
 
@@ -114,6 +147,10 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	table.Count(orders, 1, true, d)
 	if n := testing.AllocsPerRun(100, func() { table.Count(orders, 1, true, d) }); n != 0 {
 		t.Errorf("%v allocations per decision", n)
+	}
+	table.Count(orders, 1, false, d)
+	if n := testing.AllocsPerRun(100, func() { table.Count(orders, 1, false, d) }); n != 0 {
+		t.Errorf("%v allocations per refusal", n)
 	}
 }
 

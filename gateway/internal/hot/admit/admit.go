@@ -24,7 +24,7 @@ type Request struct {
 
 // Counter notes what was asked for, for usage reports. Count is called on the request path by many goroutines: it must
 // not block, and not allocate for a key it knows. It is called once for every enforced limit of a request; d speaks of
-// d.Key, which may be another of them.
+// d.Key, which may be another of them. A request that is too large for its limit is told as well.
 type Counter interface {
 	Count(key limit.Key, cost int64, allowed bool, d limit.Decision)
 }
@@ -114,9 +114,9 @@ func (a *Admitter) enforce(ctx context.Context, now time.Time, c *call) limit.De
 	return a.ask(ctx, now, c)
 }
 
-// count notes what was asked for. A request too large for its limit could never pass and is no load.
+// count notes what was asked for.
 func (a *Admitter) count(c *call, d *limit.Decision) {
-	if a.counter == nil || d.Outcome == limit.TooLarge {
+	if a.counter == nil {
 		return
 	}
 	for i := range c.limits {

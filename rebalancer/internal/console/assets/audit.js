@@ -3,7 +3,7 @@
 import { h, table, ago, difference } from "./dom.js";
 import { get, change, live } from "./server.js";
 
-const undoable = new Set(["rule", "tenant", "parameter", "pin", "split"]);
+const undoable = new Set(["rule", "tenant", "parameter", "pin", "split", "region"]);
 
 export function auditPage(main, shell) {
   const list = h("div"), more = h("button", null, "Older");

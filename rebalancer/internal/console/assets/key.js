@@ -87,14 +87,22 @@ export function keyPage(main, shell, tenant, route) {
     head.textContent = limitOf(key.rule) + " · shares in force and reported add up to " + percent(sum) + (sum === 1e6 ? "" : " while some travel");
     add(Date.now() / 1000, Object.fromEntries(key.regions.map(r => [r.region, r])));
     draw(rate);
-    rows.replaceChildren(table([{ name: "Region" }, { name: "Share", class: "num" }, { name: "Target", class: "num" }, { name: "Pin", class: "num" }, { name: "Rate/s", class: "num" }, { name: "Burst", class: "num" }, { name: "Offered/s", class: "num" }, { name: "Refused/s", class: "num" }],
+    rows.replaceChildren(table([{ name: "Region" }, { name: "Share", class: "num" }, { name: "Target", class: "num" }, { name: "Pin", class: "num" }, { name: "Rate/s", class: "num" }, { name: "Burst", class: "num" }, { name: "Tokens", class: "num" }, { name: "Offered/s", class: "num" }, { name: "Refused/s", class: "num" }, { name: "Decided by" }],
       key.regions.map((r, i) => h("tr", null, h("td", null, h("span", { class: "dot r" + i % 8 }), r.region),
         h("td", { class: "num", title: r.reported ? "reported by the region" : "last known" }, percent(r.share), r.reported ? "" : " ?"), h("td", { class: "num" }, percent(r.target)),
         h("td", { class: "num" }, percent(r.pin)), h("td", { class: "num" }, num(rate * r.share / 1e6)), h("td", { class: "num" }, num((key.rule?.capacity ?? 0) * r.share / 1e6)),
-        h("td", { class: "num" }, num(r.offered)), h("td", { class: "num " + (r.refused > 0 ? "bad" : "") }, num(r.refused))))));
+        h("td", { class: "num", title: "last seen in the bucket" }, r.tokens === undefined ? "?" : num(r.tokens)),
+        h("td", { class: "num" }, num(r.offered)), h("td", { class: "num " + (r.refused > 0 ? "bad" : "") }, num(r.refused)), h("td", { class: "faint" }, deciders(r))))));
     if (++turns % 5 === 0) history();
   }, shell.trouble);
   return () => { stop(); plots?.share.end(); plots?.load.end(); };
+}
+
+// deciders of the last minute or two, in parts of all decisions.
+function deciders(r) {
+  if (!r.sources) return "store";
+  const all = Object.values(r.sources).reduce((a, b) => a + b, 0);
+  return Object.keys(r.sources).sort().map(n => n + " " + Math.round(100 * r.sources[n] / all) + " %").join(", ");
 }
 
 function splitChange(m) {

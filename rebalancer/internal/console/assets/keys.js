@@ -1,7 +1,7 @@
 // The first page: regions and health, then keys by pressure or by name.
 
 import { h, table, num, percent, bar, limitOf } from "./dom.js";
-import { live, segment } from "./server.js";
+import { change, live, segment } from "./server.js";
 
 export function keysPage(main, shell) {
   const regions = h("div", { class: "cards" });
@@ -26,10 +26,31 @@ function drawRegions(el, p) {
       r.known ? h("span", { class: "good" }, "heard") : h("span", { class: "bad" }, r.silence_seconds < 0 ? "never heard" : "silent for " + num(r.silence_seconds) + " s"),
     h("dl", null,
       h("dt", null, "base"), h("dd", null, percent(r.published), r.published !== r.base ? " → " + percent(r.base) : ""),
+      r.floor ? [h("dt", null, "floor"), h("dd", null, percent(r.floor))] : "",
+      r.domain ? [h("dt", null, "domain"), h("dd", null, r.domain)] : "",
       h("dt", null, "instances"), h("dd", null, num(r.instances)),
+      (r.gateways || []).filter(g => g.degraded || g.stale).map(g => [h("dt", { class: "warn" }, g.instance), h("dd", { class: "warn" }, g.degraded ? "without Redis" : "stale rules")]),
       r.behind ? [h("dt", null, "rules at"), h("dd", { class: "warn" }, r.reached || "?")] : "",
       h("dt", null, "offered"), h("dd", null, num(r.offered) + "/s"),
-      h("dt", null, "refused"), h("dd", { class: r.refused > 0 ? "warn" : "" }, num(r.refused) + "/s")))));
+      h("dt", null, "refused"), h("dd", { class: r.refused > 0 ? "warn" : "" }, num(r.refused) + "/s")),
+    h("button", { onclick: () => edit(r) }, "Change"))));
+}
+
+// edit asks for what is configured of one region by itself, and sends what differs.
+async function edit(r) {
+  const floor = h("input", { value: (r.floor || 0) / 1e4, type: "number", min: 0, max: 100, step: "any" }), domain = h("input", { value: r.domain || "", maxLength: 64 });
+  const state = h("select", null, ["active", "draining", "dead"].map(s => h("option", { value: s, selected: s === r.state }, s)));
+  const dialog = h("dialog", { "aria-label": "Change region " + r.name }, h("form", { method: "dialog" }, h("h2", null, "Region " + r.name),
+    h("label", null, "floor, % of the whole limit (0: the parameter floor)", floor), h("label", null, "failure domain", domain), h("label", null, "state", state),
+    h("p", { class: "faint" }, "dead is your word that the region admits nothing any more: the others get its shares, and if it still runs, limits are exceeded by them."),
+    h("div", { class: "row" }, h("button", { class: "primary", value: "yes" }, "Show the difference"), h("button", { value: "no" }, "Cancel"))));
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    if (dialog.returnValue !== "yes") return;
+    change("Change region " + r.name, "PATCH", "/regions/" + segment(r.name), { floor: Math.round(Number(floor.value) * 1e4), domain: domain.value, state: state.value });
+  });
+  document.body.append(dialog);
+  dialog.showModal();
 }
 
 function drawKeys(el, p) {

@@ -9,8 +9,11 @@ export class Problem extends Error {
   }
 }
 
-export async function ask(method, path, body) {
-  const res = await fetch("/v1" + path, { method, headers: body ? { "Content-Type": "application/json" } : {}, body: body && JSON.stringify(body) });
+// seen is the revision that what is changed must still have.
+export async function ask(method, path, body, seen) {
+  const headers = body ? { "Content-Type": "application/json" } : {};
+  if (seen) headers["If-Match"] = '"' + seen + '"';
+  const res = await fetch("/v1" + path, { method, headers, body: body && JSON.stringify(body) });
   if (res.status === 204) return null;
   const data = await res.json().catch(() => ({}));
   if (!res.ok) throw new Problem(res.status, data);
@@ -27,7 +30,7 @@ export async function change(title, method, path, body) {
     const trial = await ask(method, path + "?dry_run=true", withReason(""));
     const reason = await confirmed(title, difference(trial.before, trial.after));
     if (reason === null) return false;
-    await ask(method, path + (body ? "" : "?reason=" + segment(reason)), withReason(reason));
+    await ask(method, path + (body ? "" : "?reason=" + segment(reason)), withReason(reason), trial.before?.revision);
     toast(title + ": done");
     return true;
   } catch (err) {

@@ -1,0 +1,156 @@
+package collect
+
+import (
+	"slices"
+	"time"
+
+	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/wire"
+)
+
+// Detail is what people want to know of one key in one region beside its load.
+type Detail struct {
+	// Tokens last seen in the bucket; Told is false where none were.
+	Tokens float64
+	Told   bool
+	// Sources counts the decisions of the last minute or two, by limit.Source; nil where all came from the store.
+	Sources []uint64
+	// Refusal is the last one, at RefusedAt by gateway RefusedBy; nil where there was none for DetailsFor.
+	Refusal   *wire.Refusal
+	RefusedAt time.Time
+	RefusedBy string
+	// Moves of the region's share, as its reports showed them, the newest last.
+	Moves []ShareMove
+}
+
+// ShareMove is a change of a region's share of a key.
+type ShareMove struct {
+	At   time.Time   `json:"at"`
+	From limit.Share `json:"from"`
+	To   limit.Share `json:"to"`
+}
+
+const (
+	// DetailsFor is how long a detail is of interest, sourcesFor how long decisions are recent.
+	DetailsFor = 15 * time.Minute
+	sourcesFor = time.Minute
+	// maxDetails and maxMoves bound the memory: only keys that are refused, move, or are not decided by the store have any.
+	maxDetails = 50_000
+	maxMoves   = 16
+)
+
+// keyRegion is a key in a region.
+type keyRegion struct {
+	key    *key
+	region int
+}
+
+type detail struct {
+	used time.Duration
+	// minute is when counting into sources began; former are those of the minute before.
+	minute          time.Duration
+	sources, former []uint64
+	refusal         *wire.Refusal
+	refusedAt       time.Duration
+	refusedBy       string
+	moves           []move
+}
+
+type move struct {
+	at       time.Duration
+	from, to limit.Share
+}
+
+// note takes in what a report says for people. held is the share that the region was last known to hold.
+func (t *Table) note(now time.Duration, at keyRegion, instance string, ku *wire.KeyUsage, held limit.Share) {
+	moved := ku.Share > 0 && held > 0 && ku.Share != held && ku.Share <= limit.Whole
+	if !moved && ku.Sources == nil && ku.Refusal == nil {
+		return
+	}
+	d := t.details[at]
+	if d == nil {
+		if len(t.details) >= maxDetails {
+			return
+		}
+		d = &detail{minute: now}
+		t.details[at] = d
+	}
+	d.used = now
+	if ku.Refusal != nil {
+		d.refusal, d.refusedAt, d.refusedBy = ku.Refusal, now, instance
+	}
+	if moved {
+		if len(d.moves) == maxMoves {
+			d.moves = slices.Delete(d.moves, 0, 1)
+		}
+		d.moves = append(d.moves, move{now, held, ku.Share})
+	}
+	d.advance(now)
+	for i, n := range ku.Sources {
+		for len(d.sources) <= i {
+			d.sources = append(d.sources, 0)
+		}
+		d.sources[i] += uint64(n)
+	}
+}
+
+func (d *detail) advance(now time.Duration) {
+	switch age := now - d.minute; {
+	case age >= 2*sourcesFor:
+		d.former, d.sources, d.minute = nil, nil, now
+	case age >= sourcesFor:
+		d.former, d.sources, d.minute = d.sources, nil, d.minute+sourcesFor
+	}
+}
+
+// forgetDetails drops those of keys that are gone and those that are of no interest any more.
+func (t *Table) forgetDetails(now time.Duration, gone map[*key]bool) {
+	for at, d := range t.details {
+		if gone[at.key] || now-d.used > DetailsFor {
+			delete(t.details, at)
+		}
+	}
+}
+
+// Details of a key, one per named region. clock is the wall time at now.
+func (t *Table) Details(now time.Duration, clock time.Time, name limit.Key, regions []string) []Detail {
+	out := make([]Detail, len(regions))
+	k := t.keys[name]
+	if k == nil {
+		return out
+	}
+	for i, region := range regions {
+		r, ok := t.regions[region]
+		if !ok {
+			continue
+		}
+		o := &out[i]
+		if r < len(k.loads) && k.loads[r].share > 0 {
+			o.Tokens, o.Told = k.loads[r].tokens, true
+		}
+		if d := t.details[keyRegion{k, r}]; d != nil {
+			d.describe(now, clock, o)
+		}
+	}
+	return out
+}
+
+func (d *detail) describe(now time.Duration, clock time.Time, o *Detail) {
+	d.advance(now)
+	o.Sources = slices.Clone(d.sources)
+	for i, n := range d.former {
+		for len(o.Sources) <= i {
+			o.Sources = append(o.Sources, 0)
+		}
+		o.Sources[i] += n
+	}
+	wall := func(at time.Duration) time.Time { return clock.Add(at - now) }
+	if d.refusal != nil && now-d.refusedAt <= DetailsFor {
+		o.Refusal, o.RefusedAt, o.RefusedBy = d.refusal, wall(d.refusedAt), d.refusedBy
+	}
+	for _, m := range d.moves {
+		if now-m.at <= DetailsFor {
+			o.Moves = append(o.Moves, ShareMove{wall(m.at), m.from, m.to})
+		}
+	}
+}

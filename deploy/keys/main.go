@@ -16,7 +16,7 @@ func main() {
 	dir := flag.String("dir", "deploy/compose/secrets", "where the files go")
 	regions := flag.String("regions", "eu,us", "names of the regions")
 	postgres := flag.String("postgres", "postgres:5432", "host and port of the ledger")
-	options := flag.String("postgres-options", "sslmode=disable", "what follows ? in the ledger's URL")
+	options := flag.String("postgres-options", "sslmode=verify-full&sslrootcert=/run/secrets/ca.crt", "what follows ? in the ledger's URL")
 	acl := flag.String("acl", "deploy/redis/users.acl", "the users of Redis")
 	flag.Parse()
 	text, err := os.ReadFile(*acl)

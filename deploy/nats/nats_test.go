@@ -37,7 +37,7 @@ func (n *network) conf(t *testing.T, file, name, hub string) *server.Options {
 	}
 	at := func(name string) string { return filepath.Join(n.dir, name) }
 	text := strings.NewReplacer(
-		"NATS_GATEWAY_REGION", "NATS_GATEWAY_"+keys.Variable(name), "REGION", name,
+		"$NATS_GATEWAY", "$NATS_GATEWAY_"+keys.Variable(name), "REGION", name,
 		"/run/secrets/nats/tls.crt", at("nats-"+name+".crt"), "/run/secrets/nats/tls.key", at("nats-"+name+".key"),
 		"/run/secrets/nats/ca.crt", at("ca.crt"), "include leaf.conf", "include leaf-"+name+".conf",
 		"0.0.0.0:4222", "127.0.0.1:-1", "0.0.0.0:8222", "127.0.0.1:-1", "0.0.0.0:7422", "127.0.0.1:-1",

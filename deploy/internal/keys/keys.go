@@ -35,7 +35,7 @@ var region = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 //	ca.crt ca.key                                  the authority
 //	nats-hub.crt .key, nats-REGION.crt .key, postgres.crt .key   servers, by the name they have in the network
 //	rebalancer.nk, gateway-REGION.nk, leaf-REGION.nk   NATS users' seeds; nats.env holds their public keys,
-//	leaf-REGION.conf                               the leaf's seed as the region's server includes it
+//	leaf-REGION.conf, nats-REGION.env              the leaf's seed as the region's server includes it, and its gateways' public key
 //	redis-REGION.USER, redis-REGION.acl            passwords, and users.acl with them filled in
 //	ledger-ROLE.password, ledger-ROLE.url          PostgreSQL: owner, rebalancer, gateway, operator, backup
 //	admin.token, sre.token, board.token            bearer tokens
@@ -123,6 +123,9 @@ func (m *maker) users(p Plan) {
 			return
 		}
 		fmt.Fprintf(&env, "NATS_%s=%s\n", Variable(name), public)
+		if r, ok := strings.CutPrefix(name, "gateway-"); ok {
+			m.err = os.WriteFile(filepath.Join(m.dir, "nats-"+r+".env"), []byte("NATS_GATEWAY="+public+"\n"), 0o644) //nolint:gosec // a public key
+		}
 		if strings.HasPrefix(name, "leaf-") { // nats-server reads a leaf's seed from its configuration only
 			m.err = os.WriteFile(filepath.Join(m.dir, name+".conf"), []byte("nkey: "+kept), 0o644) //nolint:gosec // as file
 		}

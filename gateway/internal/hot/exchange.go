@@ -37,6 +37,7 @@ type exchange struct {
 	cause     error       // What went wrong upstream.
 
 	span    trace.Span
+	traced  bool // span may be more than noSpan
 	attempt attempt
 }
 

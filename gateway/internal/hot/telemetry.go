@@ -22,6 +22,7 @@ import (
 // are bounded by routes × methods × statuses; tenants appear in spans only.
 type telemetry struct {
 	tracer     trace.Tracer
+	untraced   bool // The tracer does nothing: requests that carry no trace need no span.
 	propagator propagation.TraceContext
 	requests   metric.Float64Histogram
 	upstreams  metric.Float64Histogram
@@ -45,7 +46,8 @@ func newTelemetry(tracer trace.Tracer, meter metric.Meter) (*telemetry, error) {
 	if meter == nil {
 		meter = noopmetric.NewMeterProvider().Meter("")
 	}
-	t := &telemetry{tracer: tracer, unmatched: newRouteMetrics(nil)}
+	_, untraced := tracer.(nooptrace.Tracer)
+	t := &telemetry{tracer: tracer, untraced: untraced, unmatched: newRouteMetrics(nil)}
 	var errs [4]error
 	t.requests, errs[0] = meter.Float64Histogram("http.server.request.duration", metric.WithUnit("s"), durations,
 		metric.WithDescription("Duration of requests, from head to end of answer."))
@@ -58,13 +60,20 @@ func newTelemetry(tracer trace.Tracer, meter metric.Meter) (*telemetry, error) {
 	return t, errors.Join(errs[:]...)
 }
 
+// noSpan is the span of all requests that are not traced.
+var noSpan trace.Span = nooptrace.Span{}
+
 // begin starts the request's span, as a child of the client's where the client sent one.
 func (t *telemetry) begin(x *exchange) context.Context {
 	ctx := x.in.Context()
 	t.active.Add(ctx, 1)
 	if len(x.in.Header["Traceparent"]) > 0 {
 		ctx = t.propagator.Extract(ctx, propagation.HeaderCarrier(x.in.Header))
+	} else if t.untraced {
+		x.span = noSpan
+		return ctx
 	}
+	x.traced = true
 	ctx, x.span = t.tracer.Start(ctx, methodName(x.in.Method), serverSpan...)
 	return ctx
 }
@@ -73,7 +82,10 @@ func (t *telemetry) begin(x *exchange) context.Context {
 func (x *exchange) end() {
 	t := x.handler.telemetry
 	x.endAttempt()
-	ctx := trace.ContextWithSpan(context.Background(), x.span)
+	ctx := context.Background()
+	if x.traced {
+		ctx = trace.ContextWithSpan(ctx, x.span) // The request's own context may have ended.
+	}
 	status := x.recorder.Status
 	if status == 0 {
 		status = respond.ClientClosed
@@ -144,7 +156,10 @@ type attempt struct {
 func (x *exchange) Attempt(out *http.Request, target string) {
 	t := x.handler.telemetry
 	x.endAttempt()
-	ctx, span := t.tracer.Start(out.Context(), methodName(out.Method), clientSpan...)
+	ctx, span := out.Context(), noSpan
+	if x.traced {
+		ctx, span = t.tracer.Start(ctx, methodName(out.Method), clientSpan...)
+	}
 	x.attempt = attempt{span: span, began: x.handler.opts.Now(), target: target}
 	t.attempts.Add(ctx, 1, x.route.metrics.attempts...)
 	if !span.IsRecording() {

@@ -23,17 +23,28 @@ type Observer interface {
 	Failed(w http.ResponseWriter, problem *respond.Problem, cause error)
 }
 
-// exchange is what a route's transport needs to know of the request it carries.
+// exchange is what a route's transport needs to know of the request it carries. It is that request's context, too: one that
+// carried it as a value would be an allocation more.
 type exchange struct {
-	request *Request
-	client  context.Context // Ends when the client leaves.
-	path    string          // Escaped, as the upstream is to see it.
-	upgrade bool
-	target  *target
-	body    *countedBody
+	context.Context // what it descends from
+	request         *Request
+	client          context.Context // Ends when the client leaves.
+	path            string          // Escaped, as the upstream is to see it.
+	upgrade         bool
+	target          *target
+	body            *countedBody
+	words           [3]string // of the headers in which the gateway speaks
 }
 
 type exchangeKey struct{}
+
+// Value finds the exchange in itself and in what descends from it.
+func (x *exchange) Value(key any) any {
+	if key == (exchangeKey{}) {
+		return x
+	}
+	return x.Context.Value(key)
+}
 
 func exchangeOf(ctx context.Context) *exchange {
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)

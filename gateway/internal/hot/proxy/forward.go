@@ -77,6 +77,7 @@ type Request struct {
 // or descends from it.
 func (p *Route) Forward(ctx context.Context, w http.ResponseWriter, r *http.Request, q *Request) {
 	x := &exchange{
+		Context: ctx,
 		request: q,
 		client:  r.Context(),
 		path:    rewritePath(&p.route.Rewrite, p.route, q.Path),
@@ -87,7 +88,7 @@ func (p *Route) Forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		// An answer may begin before the request's body ends. Without this, net/http would swallow part of the body then.
 		_ = http.NewResponseController(w).EnableFullDuplex() // Writers that cannot have no such body.
 	}
-	ctx = context.WithValue(ctx, exchangeKey{}, x)
+	ctx = x
 	if total := p.route.Timeouts.Total; total > 0 {
 		bounded, cancel := context.WithTimeout(ctx, total)
 		defer cancel()
@@ -104,12 +105,8 @@ func (p *Route) Forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 // client's Connection header names before, so nothing that is set here can be stripped by a client.
 func (p *Route) rewrite(pr *httputil.ProxyRequest) {
 	x := exchangeOf(pr.Out.Context())
-	q, h := x.request, pr.Out.Header
-	p.setForwarded(h, pr.In, q)
-	delete(h, p.settings.TenantHeader)
-	if q.Tenant != "" {
-		h[p.settings.TenantHeader] = []string{q.Tenant}
-	}
+	h := pr.Out.Header
+	p.setForwarded(h, pr.In, x)
 	// ReverseProxy has dropped what url.ParseQuery cannot read, and put the rest in another order. It is the upstream's to read.
 	pr.Out.URL.RawQuery = pr.In.URL.RawQuery
 	if p.settings.Strip != nil {
@@ -148,18 +145,23 @@ func (p *Route) passTrailers(pr *httputil.ProxyRequest) func() {
 }
 
 // setForwarded tells the upstream who the client is, in the gateway's own words only.
-func (p *Route) setForwarded(h http.Header, in *http.Request, q *Request) {
+func (p *Route) setForwarded(h http.Header, in *http.Request, x *exchange) {
+	q := x.request
+	x.words = [...]string{q.Tenant, q.Client, in.Host}
+	delete(h, p.settings.TenantHeader)
+	if q.Tenant != "" {
+		h[p.settings.TenantHeader] = x.words[0:1:1]
+	}
 	for name := range h {
 		if Claims(name) && !p.settings.Pass[name] {
 			delete(h, name)
 		}
 	}
 	if q.Client != "" {
-		values := []string{q.Client}
-		h["X-Forwarded-For"] = values
-		h["X-Real-Ip"] = values
+		h["X-Forwarded-For"] = x.words[1:2:2]
+		h["X-Real-Ip"] = x.words[1:2:2]
 	}
-	h["X-Forwarded-Host"] = []string{in.Host}
+	h["X-Forwarded-Host"] = x.words[2:3:3]
 	if q.Secure {
 		h["X-Forwarded-Proto"] = httpsProto
 	} else {

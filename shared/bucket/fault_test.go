@@ -186,7 +186,7 @@ func TestFencedRegionUsesItsFloor(t *testing.T) {
 	w.reset()
 	l := one(&limit.Rule{Capacity: 100, Refill: 1, PeriodSeconds: 3600}, 1)
 	l[0].Floor = 50_000
-	w.redis.SetFenced(true)
+	w.redis.SetFenced(func() bool { return true })
 	n := 0
 	for mustTake(t, w.redis, l).Outcome == limit.Allowed {
 		n++

@@ -60,7 +60,7 @@ type Redis struct {
 	opts   Options
 	script script
 	lost   atomic.Int64
-	fenced atomic.Bool
+	fenced atomic.Pointer[func() bool]
 	lanes  lanes
 	quit   chan struct{}
 	wg     sync.WaitGroup
@@ -95,8 +95,9 @@ func (s *Redis) SetLoss(at time.Time) {
 	s.lost.Store(at.UnixMilli())
 }
 
-// SetFenced says whether the region may use no more than its floor.
-func (s *Redis) SetFenced(fenced bool) { s.fenced.Store(fenced) }
+// SetFenced says what tells whether the region may use no more than its floor. It is asked just before each call is sent, and
+// must be as cheap as that is often.
+func (s *Redis) SetFenced(fenced func() bool) { s.fenced.Store(&fenced) }
 
 // Take implements Store. All limits of one call must be of one tenant, so that they share a slot.
 func (s *Redis) Take(ctx context.Context, limits []Limit) (limit.Decision, error) {

@@ -92,7 +92,7 @@ func (w *worker) command(ctx context.Context, batch []*call, verb, script string
 		}
 	}
 	fenced := "0"
-	if w.store.fenced.Load() {
+	if f := w.store.fenced.Load(); f != nil && (*f)() {
 		fenced = "1"
 	}
 	args = append(args, strconv.FormatInt(w.store.lost.Load(), 10),

@@ -18,8 +18,10 @@ type Void struct {
 	// Probe asks for nothing but an Answer with Known, where the receiver knows of a later life of the sender: somebody has
 	// acted in its name while it was away.
 	Probe bool `json:"probe,omitempty"`
-	// Proxy: a leader speaks in the name of a region that has fallen silent. The receiver voids and answers only if it agrees
-	// that the region's lease is over, and says so by Agreed.
+	// Dead: a leader speaks in the name of a region that an operator has declared dead. Proxy: of one that has fallen silent; the
+	// receiver voids and answers only if it agrees that the region's lease is over, and says so by Agreed. Either way the number
+	// is that of all of the region, also where Keys are named.
+	Dead  bool `json:"dead,omitempty"`
 	Proxy bool `json:"proxy,omitempty"`
 }
 

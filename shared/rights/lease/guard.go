@@ -145,6 +145,9 @@ func (g *Guard) Hear(a Answer, incarnation int64) {
 	g.judge()
 }
 
+// Life tells this life of the instance from others; answers carry it.
+func (g *Guard) Life() int64 { return g.life }
+
 // Terms of the lease.
 func (g *Guard) Terms() Terms { return g.terms }
 

@@ -26,6 +26,8 @@ type Options struct {
 	Peers []string
 	// LossHorizon: buckets that take longer to fill start full even after a data loss (default 10 min).
 	LossHorizon time.Duration
+	// Fenced tells that the region's lease is over: nothing is given, lent or accepted then. Nil means never.
+	Fenced func() bool
 	// Clock replaces Redis's own in the scripts, for tests: a Lua chunk that defines now_us.
 	Clock string
 }
@@ -38,6 +40,7 @@ type Store struct {
 	scripts map[rights.Op]script
 	records records
 	lost    atomic.Int64
+	fenced  func() bool
 
 	mu      sync.Mutex
 	indexed map[limit.Key]struct{}
@@ -52,7 +55,7 @@ func New(o Options) *Store {
 	}
 	s := &Store{
 		client: o.Client, horizon: strconv.FormatInt(o.LossHorizon.Milliseconds(), 10),
-		scripts: map[rights.Op]script{}, indexed: map[limit.Key]struct{}{},
+		scripts: map[rights.Op]script{}, indexed: map[limit.Key]struct{}{}, fenced: o.Fenced,
 	}
 	s.SetPeers(o.Peers)
 	_, cluster := o.Client.(*redis.ClusterClient)
@@ -164,7 +167,11 @@ func (s *Store) load(ctx context.Context) error {
 func (s *Store) arguments(t *Task) []any {
 	l := t.Limit
 	l.Key, l.Cost, l.Owed, l.Ahead = t.Step.Key, 0, 0, 0
-	args := []any{strconv.FormatInt(s.lost.Load(), 10), s.horizon, "0", l.Ask(), t.Step.Peer, *s.peers.Load()}
+	fenced := "0"
+	if op := t.Step.Op; s.fenced != nil && op >= rights.OpGive && op <= rights.OpAcknowledge && s.fenced() {
+		fenced = "1" // a new incarnation begins and learns while the lease is over; it only does not end before
+	}
+	args := []any{strconv.FormatInt(s.lost.Load(), 10), s.horizon, fenced, l.Ask(), t.Step.Peer, *s.peers.Load()}
 	integer := func(vs ...int64) {
 		for _, v := range vs {
 			args = append(args, strconv.FormatInt(v, 10))

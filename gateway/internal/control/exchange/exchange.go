@@ -18,6 +18,7 @@ import (
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
 	"partidor.dev/partidor/shared/rights/agent"
+	"partidor.dev/partidor/shared/rights/lease"
 	"partidor.dev/partidor/shared/rights/redisstore"
 	"partidor.dev/partidor/shared/wire"
 )
@@ -38,6 +39,8 @@ type Store interface {
 	BeginRegion(ctx context.Context, number int64, run string) (redisstore.Record, error)
 	ActivateRegion(ctx context.Context, number int64) (redisstore.Record, error)
 	VoidPeer(ctx context.Context, peer string, number int64) (redisstore.Record, error)
+	Vote(ctx context.Context, peer string, number int64, fences bool) (redisstore.Record, error)
+	Agree(ctx context.Context, peer string, number int64, silence time.Duration) (redisstore.Record, error)
 	RunID(ctx context.Context) (string, error)
 }
 
@@ -58,6 +61,8 @@ type Options struct {
 	// MarkMoved is told of keys that have moved and that the rules do not yet know to have, with their base shares. Nil means
 	// that nobody wants to know.
 	MarkMoved func(keys map[limit.Key]limit.Share)
+	// Guard holds the region's lease for this instance; nil where there is none.
+	Guard *lease.Guard
 	// WarmUp is how long after its start an instance follows no advice (default 5 s): without having heard what the region's
 	// instances are offered it would give away what they need.
 	WarmUp time.Duration
@@ -115,6 +120,13 @@ type Exchange struct {
 	answering           map[string]bool
 	watched, probed     time.Time
 	watching, beginning bool
+
+	// Of leases: what other regions call, which of them are being answered, and the region's record as last seen.
+	ear       *lease.Ear
+	voting    map[lease.Life]bool
+	record    redisstore.Record
+	renewed   time.Time
+	wasFenced bool
 }
 
 // New checks the options and prepares an Exchange.
@@ -134,6 +146,10 @@ func New(o Options) (*Exchange, error) {
 	if o.RoundTrip <= 0 {
 		o.RoundTrip = 80 * time.Millisecond
 	}
+	terms := lease.DefaultTerms()
+	if o.Guard != nil {
+		terms = o.Guard.Terms()
+	}
 	m, err := newMetrics(o.Meter)
 	if err != nil {
 		return nil, fmt.Errorf("exchange: %w", err)
@@ -143,6 +159,7 @@ func New(o Options) (*Exchange, error) {
 		work: make(chan []redisstore.Task, workers), demand: newDemand(),
 		keys: map[int64]*recovery{}, answering: map[string]bool{},
 		news: map[limit.Key]limit.Share{},
+		ear:  lease.NewEar(lease.Clock(), terms), voting: map[lease.Life]bool{},
 	}, nil
 }
 
@@ -170,6 +187,7 @@ func (x *Exchange) Run(ctx context.Context) error {
 			}
 		case now := <-timer.C:
 			x.tellHot(ctx)
+			x.renew(ctx, now)
 			x.lead(ctx, now)
 			x.tellMoved()
 		}
@@ -186,9 +204,9 @@ func (x *Exchange) lead(ctx context.Context, now time.Time) {
 			x.sweep(ctx)
 		})
 	}
-	if !x.o.Leads() {
+	if !x.o.Leads() || x.fenced() {
 		if x.agent != nil {
-			x.o.Logger.InfoContext(ctx, "another instance drives the transfers of this region now")
+			x.o.Logger.InfoContext(ctx, "this instance no longer drives the transfers of the region", "fenced", x.fenced())
 			x.agent, x.region = nil, nil
 			clear(x.keys)
 		}

@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -31,6 +32,8 @@ func (x *Exchange) subscribe() (stop func(), err error) {
 		wire.SubjectVoid(own, "*"):     func() wire.Message { return new(wire.Void) },
 		wire.SubjectAnswer(own, "*"):   func() wire.Message { return new(wire.Answer) },
 		wire.SubjectHot(own):           func() wire.Message { return new(wire.Usage) },
+		wire.SubjectRenew("*"):         func() wire.Message { return new(wire.Renewal) },
+		wire.SubjectGrant(own, "*"):    func() wire.Message { return new(wire.Grant) },
 		wire.SubjectUsage(own):         func() wire.Message { return new(wire.Usage) },
 	}
 	var subs []*nats.Subscription
@@ -53,7 +56,11 @@ func (x *Exchange) subscribe() (stop func(), err error) {
 // receive decodes a message and hands it to the loop, or drops and counts it.
 func (x *Exchange) receive(m *nats.Msg, into wire.Message) {
 	ctx := telemetry.Extract(context.Background(), m.Header)
-	if err := wire.Decode(m.Data, into); err != nil {
+	err := wire.Decode(m.Data, into)
+	if err == nil && strings.HasSuffix(m.Sub.Subject, ".*") && !strings.HasSuffix(m.Subject, "."+wire.Sender(into)) {
+		err = fmt.Errorf("sent in the name of region %q", wire.Sender(into)) // which the subject, guarded by NATS, does not allow
+	}
+	if err != nil {
 		x.metrics.dropped(ctx, "malformed")
 		x.o.Logger.DebugContext(ctx, "message refused", "subject", m.Subject, "error", err)
 		return
@@ -82,6 +89,14 @@ func (x *Exchange) handle(ctx context.Context, m any) {
 			}
 		}
 	case heard:
+		switch l := m.message.(type) {
+		case *wire.Renewal:
+			x.hearRenewal(ctx, l)
+			return
+		case *wire.Grant:
+			x.hearGrant(ctx, now, l)
+			return
+		}
 		if u, ok := m.message.(*wire.Usage); ok {
 			if u.Region == x.o.Region {
 				x.demand.hear(now, u)

@@ -62,13 +62,15 @@ func (x *Exchange) watch(ctx context.Context, now time.Time) {
 // seen judges the record: lost, suspect, re-learning or in order.
 func (x *Exchange) seen(ctx context.Context, now time.Time, record redisstore.Record, run string) {
 	x.runSeen = run
-	if x.agent == nil || x.beginning {
+	x.meet(record)
+	if !x.o.Leads() || x.beginning {
 		return
 	}
 	suspect := record.Self > 0 && run != "" && record.Run != "" && run != record.Run
 	switch {
 	case record.Self == 0 || suspect:
 		x.begin(ctx, now, record.Self, record.Self, run)
+	case x.agent == nil: // fenced: what is re-learned counts once the lease is renewed
 	case record.Phase == rights.Relearning && (x.region == nil || x.region.number != record.Self):
 		x.region = newRecovery(record.Self, x.peers, nil)
 	case record.Phase == rights.Active:
@@ -106,7 +108,10 @@ func (x *Exchange) begin(ctx context.Context, now time.Time, before, judged int6
 				x.o.Logger.WarnContext(ctx, "new incarnation not begun; it is tried again", "error", err)
 				return
 			}
-			x.region = newRecovery(record.Self, x.peers, nil)
+			x.meet(record)
+			if x.agent != nil {
+				x.region = newRecovery(record.Self, x.peers, nil)
+			}
 		}
 	})
 }
@@ -194,16 +199,16 @@ func (x *Exchange) probe(ctx context.Context, now time.Time) {
 		return
 	}
 	x.probed = now
-	for _, peer := range x.peers {
+	for _, peer := range x.peers { // where leases run, renewals are answered so too
 		v := wire.Void{Header: x.header(x.self), To: peer, Probe: true}
 		x.publish(ctx, wire.SubjectVoid(peer, x.o.Region), "void", 1, &v)
 	}
 }
 
-// superseded takes in that a peer knows of a later life of this region: what is here is of a former one.
-func (x *Exchange) superseded(ctx context.Context, now time.Time, m *wire.Answer) {
-	if m.To == x.o.Region && x.agent != nil && !x.beginning && x.phase == rights.Active && m.ReceiverIncarnation == x.self && m.Known > x.self {
-		x.begin(ctx, now, m.Known, x.self, x.runSeen)
+// superseded takes in that somebody knows of a later life of this region than asked: what is here is of a former one.
+func (x *Exchange) superseded(ctx context.Context, now time.Time, asked, known int64) {
+	if x.o.Leads() && !x.beginning && asked == x.self && known > x.self {
+		x.begin(ctx, now, known, x.self, x.runSeen)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // metrics of transfers. None carries a tenant or a route.
 type metrics struct {
 	steps, moved, lent, messages, drops metric.Int64Counter
-	keys                                metric.Int64Gauge
+	keys, fenced                        metric.Int64Gauge
 }
 
 func newMetrics(m metric.Meter) (*metrics, error) {
@@ -33,6 +33,8 @@ func newMetrics(m metric.Meter) (*metrics, error) {
 		drops:    counter("partidor.transfer.dropped", "{message}", "Messages dropped, by reason."),
 	}
 	var err error
+	x.fenced, err = m.Int64Gauge("partidor.lease.fenced", metric.WithDescription("1 while this instance keeps to the floor because no majority renews its region's lease, else 0."))
+	errs = append(errs, err)
 	x.keys, err = m.Int64Gauge("partidor.transfer.keys", metric.WithUnit("{key}"), metric.WithDescription("Keys that the region's agent has in mind; 0 where another instance drives."))
 	return x, errors.Join(append(errs, err)...)
 }
@@ -60,6 +62,14 @@ func (x *metrics) sent(ctx context.Context, kind string, keys int) {
 
 func (x *metrics) dropped(ctx context.Context, reason string) {
 	x.drops.Add(ctx, 1, metric.WithAttributes(telemetry.AttributeReason.String(reason)))
+}
+
+func (x *metrics) fence(ctx context.Context, fenced bool) {
+	n := int64(0)
+	if fenced {
+		n = 1
+	}
+	x.fenced.Record(ctx, n)
 }
 
 func (x *metrics) agent(ctx context.Context, a *agent.Agent) { x.keys.Record(ctx, int64(a.Keys())) }

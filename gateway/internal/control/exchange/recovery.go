@@ -79,8 +79,8 @@ func (x *Exchange) recoveryOf(number int64) *recovery {
 // hearAnswer takes in one part of what a peer remembers.
 func (x *Exchange) hearAnswer(ctx context.Context, now time.Time, m *wire.Answer) {
 	r := x.recoveryOf(m.ReceiverIncarnation)
-	if r == nil {
-		x.superseded(ctx, now, m)
+	if r == nil && m.To == x.o.Region && x.phase == rights.Active {
+		x.superseded(ctx, now, m.ReceiverIncarnation, m.Known)
 	}
 	if m.To != x.o.Region || r == nil || r.ending || r.peers[m.Region] == nil || r.peers[m.Region].done {
 		return

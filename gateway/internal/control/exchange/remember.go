@@ -21,6 +21,9 @@ func (x *Exchange) hearVoid(ctx context.Context, m *wire.Void) {
 		x.hearProbe(ctx, m)
 		return
 	}
+	if m.Proxy && !x.silent(m.Region) {
+		return // this region has heard of it
+	}
 	for _, r := range x.recoveries() { // what the peer said in its former life counts no more
 		if h := r.peers[m.Region]; h != nil && h.incarnation != 0 && h.incarnation < m.Incarnation && len(m.Keys) == 0 {
 			r.peers[m.Region] = newHearing()
@@ -31,8 +34,16 @@ func (x *Exchange) hearVoid(ctx context.Context, m *wire.Void) {
 	}
 	x.answering[m.Region] = true
 	blank := x.movedKeys() == 0 && m.Moved == 0
+	silence := x.ear.Wait(m.Region)
 	x.job(ctx, func(ctx context.Context) event {
-		answers, err := x.remember(ctx, m, blank)
+		var answers []wire.Answer
+		agreed, err := true, error(nil)
+		if m.Proxy {
+			agreed, err = x.agree(ctx, m, silence)
+		}
+		if err == nil && agreed {
+			answers, err = x.remember(ctx, m, blank)
+		}
 		return func(ctx context.Context, _ time.Time) {
 			x.answering[m.Region] = false
 			if err != nil {
@@ -42,7 +53,7 @@ func (x *Exchange) hearVoid(ctx context.Context, m *wire.Void) {
 			for i := range answers {
 				h := x.header(answers[i].Incarnation)
 				h.Part, h.Parts = answers[i].Part, answers[i].Parts
-				answers[i].Header = h
+				answers[i].Header, answers[i].Agreed = h, m.Proxy
 				x.publish(ctx, wire.SubjectAnswer(m.Region, x.o.Region), "answer", max(1, len(answers[i].Keys)), &answers[i])
 			}
 		}
@@ -81,7 +92,7 @@ func (x *Exchange) remember(ctx context.Context, m *wire.Void, blank bool) ([]wi
 	if err != nil {
 		return nil, err
 	}
-	if len(m.Keys) == 0 {
+	if len(m.Keys) == 0 || m.Proxy || m.Dead {
 		if record, err = x.o.Store.VoidPeer(ctx, m.Region, m.Incarnation); err != nil {
 			return nil, err
 		}

@@ -21,6 +21,7 @@ import (
 	"partidor.dev/partidor/shared/bucket/redisconn"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
+	"partidor.dev/partidor/shared/rights/lease"
 	"partidor.dev/partidor/shared/rights/redisstore"
 	"partidor.dev/partidor/shared/testenv"
 )
@@ -38,6 +39,7 @@ type site struct {
 	spans  *tracetest.InMemoryExporter
 	tracer *sdktrace.TracerProvider
 	stop   func() // of the instance that moved started
+	guard  *lease.Guard
 }
 
 type regionShare struct {
@@ -153,38 +155,42 @@ func (c *counter) Totals(limit.Key) (admitted, refused uint64, ok bool) {
 // link carries what two regions say to each other, badly: it loses, doubles and delays.
 func link(t *testing.T, a, b *site, lose, double float64, delay time.Duration) (cut func()) {
 	t.Helper()
-	var subs []*nats.Subscription
-	for _, way := range [][2]*site{{a, b}, {b, a}} {
-		from, to := way[0], way[1]
-		rng := rand.New(rand.NewPCG(1, 2))
-		sub, err := from.conn.Subscribe("partidor.v1.>", func(m *nats.Msg) {
-			parts := strings.Split(m.Subject, ".")
-			if len(parts) < 4 || parts[3] != to.name {
-				return
-			}
-			copies := 1
-			if rng.Float64() < lose {
-				copies = 0
-			} else if rng.Float64() < double {
-				copies = 2
-			}
-			for range copies {
-				wait := time.Duration(rng.Float64() * float64(delay))
-				time.AfterFunc(wait, func() {
-					_ = to.conn.PublishMsg(&nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data})
-				})
-			}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		subs = append(subs, sub)
+	there, back := carry(t, a, b, lose, double, delay), carry(t, b, a, lose, double, delay)
+	return func() {
+		there()
+		back()
 	}
-	cut = func() {
-		for _, s := range subs {
-			_ = s.Unsubscribe()
+}
+
+// carry is one direction of a link.
+func carry(t *testing.T, from, to *site, lose, double float64, delay time.Duration) (cut func()) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	sub, err := from.conn.Subscribe("partidor.v1.>", func(m *nats.Msg) {
+		parts := strings.Split(m.Subject, ".")
+		if len(parts) < 4 || len(parts) == 5 && parts[4] != from.name {
+			return
 		}
+		if own := parts[2] == "renew" && parts[3] == from.name; !own && (parts[2] == "renew" || parts[3] != to.name) {
+			return // what regions call is for everybody, all else names the receiver
+		}
+		copies := 1
+		if rng.Float64() < lose {
+			copies = 0
+		} else if rng.Float64() < double {
+			copies = 2
+		}
+		for range copies {
+			wait := time.Duration(rng.Float64() * float64(delay))
+			time.AfterFunc(wait, func() {
+				_ = to.conn.PublishMsg(&nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data})
+			})
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	cut = func() { _ = sub.Unsubscribe() }
 	t.Cleanup(cut)
 	return cut
 }

@@ -57,7 +57,7 @@ func (g *gateway) credited(now time.Time, keys ...limit.Key) {
 
 func (g *gateway) policy() agent.Policy {
 	p := agent.DefaultPolicy()
-	p.FastLoop = g.config.Exchange.FastLoop != "off"
+	p.FastLoop = g.config.Exchange.FastLoop != "off" && g.holder.Load().FastLoop()
 	return p
 }
 

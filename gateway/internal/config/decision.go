@@ -80,7 +80,8 @@ type DecisionBreaker struct {
 
 // Exchange is how this region moves rights to and from others.
 type Exchange struct {
-	// FastLoop is "on" (default) or "off": then shares move only by the rebalancer's advice.
+	// FastLoop is "on" (default) or "off": then shares move only by the rebalancer's advice. The parameter fast_loop of the
+	// ledger switches it off as well, everywhere and at run time.
 	FastLoop string `yaml:"fast_loop"`
 	// Floor in parts per million of the base share that never leaves the region. Default 50,000 (5 %).
 	Floor int64 `yaml:"floor"`

@@ -165,6 +165,9 @@ func (b *Builder) SetRegions(regions []Region, at limit.Revision) error {
 // SetControl says in which failure domain the control plane stands.
 func (b *Builder) SetControl(domain string) { b.next.control = domain }
 
+// SetFastLoop switches what regions do between themselves on (as it is in an empty snapshot) or off.
+func (b *Builder) SetFastLoop(on bool) { b.next.slow = !on }
+
 // SetDefault says what holds where no rule matches. The rule must not change afterwards.
 func (b *Builder) SetDefault(rule *limit.Rule) {
 	b.Reach(rule.Revision)

@@ -39,6 +39,8 @@ type Snapshot struct {
 	regions     []Region
 	regionsAt   limit.Revision
 	control     string
+	// slow: the fast loop is switched off.
+	slow bool
 	// homes: tiny limits have a home region; home is where they are before they are first moved.
 	homes       bool
 	home        string
@@ -95,6 +97,9 @@ func (s *Snapshot) Votes() lease.Votes {
 
 // Control is the failure domain of the control plane, empty where none is declared: then it has no vote.
 func (s *Snapshot) Control() string { return s.control }
+
+// FastLoop tells whether regions may lend and move share between themselves.
+func (s *Snapshot) FastLoop() bool { return !s.slow }
 
 // Base is the own region's base share, in force for keys that have never moved.
 func (s *Snapshot) Base() limit.Share { return s.base }

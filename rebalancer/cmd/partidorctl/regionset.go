@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/rights/lease"
 	"partidor.dev/partidor/shared/rulesfile"
 )
 
@@ -149,15 +150,13 @@ A floor of 0 leaves it to the parameter floor (a part of the region's base share
 	return t.changing(c)
 }
 
-// minDomains is how many failure domains must hold voters for leases to run.
-const minDomains = 3
-
 func regionsVoters(t *tool) *cobra.Command {
 	return &cobra.Command{
 		Use: "voters", Short: "Who votes on leases, and in which failure domains", Args: args(cobra.NoArgs),
 		Long: `Who votes on leases, and in which failure domains. Each domain has one vote. Leases run where every region has declared
-its domain (regions change NAME --domain) and at least three domains hold voters; the control plane and the witness declare
-theirs by the parameters control_domain and witness_domain (rebalance params set).`,
+its domain (regions change NAME --domain) and at least three domains hold voters. The control plane votes where the parameter
+control_domain says where it stands (rebalance params set). A region with a base share of 0 is a witness: it votes and holds
+nothing.`,
 		RunE: t.run(func(cmd *cobra.Command, _ []string, c *client) error {
 			var regions, parameters page
 			if err := c.do(cmd.Context(), call{method: http.MethodGet, path: path("regions")}, &regions); err != nil {
@@ -170,10 +169,9 @@ theirs by the parameters control_domain and witness_domain (rebalance params set
 			for _, r := range regions.Items {
 				voters = append(voters, item{"voter": "region " + text(r, "name"), "domain": text(r, "domain")})
 			}
-			others := map[string]string{"control_domain": "control plane", "witness_domain": "witness"}
 			for _, p := range parameters.Items {
-				if voter, domain := others[text(p, "name")], text(p, "value"); voter != "" && domain != "" {
-					voters = append(voters, item{"voter": voter, "domain": domain})
+				if domain := text(p, "value"); text(p, "name") == "control_domain" && domain != "" {
+					voters = append(voters, item{"voter": "control plane", "domain": domain})
 				}
 			}
 			return t.show(voters, func() {
@@ -187,8 +185,8 @@ theirs by the parameters control_domain and witness_domain (rebalance params set
 				switch {
 				case domains[""]:
 					fmt.Fprintln(t.err, "no leases run: not every region has declared its domain")
-				case len(domains) < minDomains:
-					fmt.Fprintf(t.err, "no leases run: %d domains, at least %d are needed\n", len(domains), minDomains)
+				case len(domains) < lease.MinDomains:
+					fmt.Fprintf(t.err, "no leases run: %d domains, at least %d are needed\n", len(domains), lease.MinDomains)
 				default:
 					fmt.Fprintf(t.err, "leases run: %d domains vote\n", len(domains))
 				}

@@ -60,7 +60,6 @@ var definitions = []Definition{
 	names("frozen_regions", "Regions whose shares stay where they are.", func(v *Values) *[]string { return &v.FrozenRegions }),
 	names("frozen_tenants", "Tenants whose shares stay where they are.", func(v *Values) *[]string { return &v.FrozenTenants }),
 	name("control_domain", "Failure domain of the control plane, for votes on leases; empty for none.", func(v *Values) *string { return &v.ControlDomain }),
-	name("witness_domain", "Failure domain of the witness, where there is one, for votes on leases; empty for none.", func(v *Values) *string { return &v.WitnessDomain }),
 	toggle("fast_loop", "Lets regions lend and move share between themselves within seconds.", func(v *Values) *bool { return &v.FastLoop }),
 	toggle("shadow", "Kill switch: gateways decide and count, but admit everything.", func(v *Values) *bool { return &v.Shadow }),
 	whole("history_days", "Days that history and recorded demand are kept.", func(v *Values) *int { return &v.HistoryDays }),

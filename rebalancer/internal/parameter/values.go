@@ -18,9 +18,8 @@ type Values struct {
 	// FrozenRegions and FrozenTenants keep the shares they have; the rest goes on.
 	FrozenRegions []string
 	FrozenTenants []string
-	// ControlDomain and WitnessDomain are the failure domains of the voters that are no regions; empty for none.
+	// ControlDomain is the failure domain of the control plane, empty for none.
 	ControlDomain string
-	WitnessDomain string
 	// FastLoop lets regions lend and move share between themselves.
 	FastLoop bool
 	// Shadow is the kill switch: gateways decide and count, but admit everything.

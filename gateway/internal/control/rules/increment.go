@@ -39,6 +39,8 @@ type Increment struct {
 	Shadow bool
 	// Control is the failure domain of the control plane as it stands now.
 	Control string
+	// Slow: the fast loop is switched off now.
+	Slow bool
 	// Faults are rows that were not understood. What they name keeps its last good state.
 	Faults []Fault
 }
@@ -103,6 +105,7 @@ func (i *Increment) apply(b *snapshot.Builder, old *snapshot.Snapshot) error {
 	}
 	b.SetShadow(i.Shadow)
 	b.SetControl(i.Control)
+	b.SetFastLoop(!i.Slow)
 	b.SetStale(false)
 	b.Reach(i.Reached)
 	if i.Regions == nil {

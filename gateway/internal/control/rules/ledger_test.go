@@ -220,8 +220,23 @@ func TestParametersAndMovedKeys(t *testing.T) {
 	l.exec(`INSERT INTO split (tenant_id, route_id, region, target_share) VALUES ('shop-c', 'create-order', 'us', 1000000)`)
 	l.read()
 	s := l.holder.Load()
-	if !s.Shadow() || s.Floor() != 140_000 {
-		t.Errorf("shadow %v floor %d, want on and 20 %% of the base", s.Shadow(), s.Floor())
+	if !s.Shadow() || s.Floor() != 140_000 || !s.FastLoop() {
+		t.Errorf("shadow %v floor %d fast loop %v, want on, 20 %% of the base, and on", s.Shadow(), s.Floor(), s.FastLoop())
+	}
+	for _, c := range []struct {
+		value string
+		want  bool
+	}{{"false", false}, {"true", true}, {`"off"`, true}, {"null", true}, {"false", false}} {
+		l.exec(`INSERT INTO parameter (name, value) VALUES ('fast_loop', '` + c.value + `') ON CONFLICT (name) DO UPDATE SET value = excluded.value`)
+		l.read()
+		if got := l.holder.Load().FastLoop(); got != c.want {
+			t.Errorf("fast_loop %s: %v, want %v", c.value, got, c.want)
+		}
+	}
+	l.exec(`DELETE FROM parameter WHERE name = 'fast_loop'`)
+	l.read()
+	if !l.holder.Load().FastLoop() {
+		t.Error("the fast loop stays off after its parameter is gone")
 	}
 	for _, c := range []struct {
 		tenant string

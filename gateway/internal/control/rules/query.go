@@ -53,5 +53,5 @@ SELECT revision_epoch, revision_number
 	queryParameters = `
 SELECT name, value
   FROM parameter
- WHERE name IN ('control_domain', 'floor', 'shadow')`
+ WHERE name IN ('control_domain', 'fast_loop', 'floor', 'shadow')`
 )

@@ -43,7 +43,8 @@ func (l *Loader) take(ctx context.Context, inc *Increment, now time.Time) error 
 		return nil
 	}
 	current := l.o.Holder.Load()
-	news := !inc.Empty() || inc.Shadow != current.Shadow() || !slices.Equal(inc.Regions, current.Regions())
+	news := !inc.Empty() || inc.Shadow != current.Shadow() || inc.Control != current.Control() || inc.Slow == current.FastLoop() ||
+		!slices.Equal(inc.Regions, current.Regions())
 	if !news && inc.Reached == current.Revision() {
 		l.saver.confirmed(now)
 		return nil

@@ -25,6 +25,10 @@ func (r *reading) parameters(floor limit.Share) error {
 			err = parameterValue(value, &r.Shadow)
 		case "control_domain":
 			err = parameterValue(value, &r.Control)
+		case "fast_loop":
+			on := true
+			err = parameterValue(value, &on)
+			r.Slow = err == nil && !on
 		case "floor":
 			var part float64
 			if err = parameterValue(value, &part); err == nil && !(part >= 0 && part <= 1) {

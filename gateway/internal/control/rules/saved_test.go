@@ -43,6 +43,7 @@ func full(t testing.TB) *snapshot.Snapshot {
 	b.MarkMoved(limit.Key{Tenant: "shop-a", Route: "orders"}, 650_000)
 	b.SetShadow(true)
 	b.SetControl("hub")
+	b.SetFastLoop(false)
 	b.Reach(at(9))
 	return b.Build()
 }
@@ -65,7 +66,7 @@ func contents(s *snapshot.Snapshot) map[string]any {
 	return map[string]any{
 		"rules": rules, "plans": slices.Collect(s.Plans()), "keys": keys, "moved": moved, "default": *s.Default(), "regions": s.Regions(),
 		"regionsAt": s.RegionsRevision(), "revision": s.Revision(), "shadow": s.Shadow(), "counts": s.Counts(), "base": s.Base(), "floor": s.Floor(),
-		"votes": s.Votes().Domain,
+		"votes": s.Votes().Domain, "fastLoop": s.FastLoop(),
 	}
 }
 

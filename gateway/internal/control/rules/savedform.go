@@ -38,6 +38,7 @@ type savedHead struct {
 	Regions     []snapshot.Region `json:"regions"`
 	RegionsAt   limit.Revision    `json:"regions_at"`
 	Control     string            `json:"control_domain,omitempty"`
+	Slow        bool              `json:"fast_loop_off,omitempty"`
 }
 
 type savedRule struct {
@@ -87,7 +88,7 @@ func encode(w io.Writer, s *snapshot.Snapshot, confirmed time.Time) error {
 	put(savedLine{Head: &savedHead{
 		Version: savedVersion, Region: s.Region(), Revision: s.Revision(), ConfirmedAt: confirmed.UTC(), Shadow: s.Shadow(),
 		Default: ruleForm(limit.Wildcard, limit.Wildcard, s.Default(), s.Default().Revision),
-		Regions: s.Regions(), RegionsAt: s.RegionsRevision(), Control: s.Control(),
+		Regions: s.Regions(), RegionsAt: s.RegionsRevision(), Control: s.Control(), Slow: !s.FastLoop(),
 	}})
 	for e := range s.Rules() {
 		form := ruleForm(e.Tenant, e.Route, e.Rule, e.Revision)
@@ -219,6 +220,7 @@ func (d *decoder) head(h *savedHead) error {
 	d.builder.SetDefault(h.Default.Limit(h.Default.Revision))
 	d.builder.SetShadow(h.Shadow)
 	d.builder.SetControl(h.Control)
+	d.builder.SetFastLoop(!h.Slow)
 	d.builder.Reach(h.Revision)
 	return d.builder.SetRegions(h.Regions, h.RegionsAt)
 }

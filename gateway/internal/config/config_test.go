@@ -92,6 +92,8 @@ func TestRefused(t *testing.T) {
 		{"target without scheme", "http://127.0.0.1:9000", "127.0.0.1:9000", []string{":4:", "upstreams.orders.targets[0].url"}},
 		{"trusted proxy with host bits", "rules:", "addresses: {trusted_proxies: [10.0.0.1/8]}\nrules:", []string{":10:", "addresses.trusted_proxies[0]", "10.0.0.0/8"}},
 		{"lower-case method", "methods: [POST]", "methods: [post]", []string{":7:", "routes[0].methods[0]"}},
+		{"a header of the gateway's own", "rules:", "server: {pass_headers: [x-forwarded-for]}\nrules:", []string{":10:", "pass_headers[0]", "X-Forwarded-For"}},
+		{"twin of an address header", "rules:", "server: {underscore_headers: [X_Real_IP]}\nrules:", []string{":10:", "underscore_headers[0]", "X-Real-IP"}},
 		{"twin of the tenant header", "rules:", "server: {underscore_headers: [X_Tenant_Id]}\nrules:", []string{":10:", "underscore_headers[0]", "X-Tenant-Id"}},
 		{"path twice", "path: /orders", "path: /orders\n    path: /order", []string{":9:", "path"}},
 	}
@@ -132,7 +134,7 @@ func TestNeedsRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := load(t, strings.Replace(smallest, "path: /orders", "path: /v2/orders", 1)+"redis: {db: 3}\nserver: {underscore_headers: [x_y], idle_timeout: 1s}\n")
+	next, err := load(t, strings.Replace(smallest, "path: /orders", "path: /v2/orders", 1)+"redis: {db: 3}\nserver: {underscore_headers: [x_y], pass_headers: [X-Forwarded-Port], idle_timeout: 1s}\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,9 @@ var reloadable = map[string]bool{"identity": true, "addresses": true, "cors": tr
 // NeedsRestart lists the sections that differ and take effect at the next start only.
 func NeedsRestart(running, next *Config) (sections []string) {
 	a, b := *running, *next
-	a.Server.UnderscoreHeaders, b.Server.UnderscoreHeaders = nil, nil // Reloadable.
+	for _, s := range []*Server{&a.Server, &b.Server} {
+		s.UnderscoreHeaders, s.PassHeaders = nil, nil // Reloadable.
+	}
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range va.NumField() {
 		field := va.Type().Field(i)

@@ -28,7 +28,7 @@ func (x *exchange) body() io.ReadCloser {
 	x.prompt = &promptBody{
 		ReadCloser: x.in.Body,
 		control:    http.NewResponseController(x.recorder.ResponseWriter),
-		silence:    x.generation.config.Server.BodyTimeout,
+		silence:    x.generation.silence,
 	}
 	if total := x.route.Timeouts.Total; total > 0 {
 		x.prompt.end = time.Now().Add(total)

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"partidor.dev/partidor/gateway/internal/config"
 	"partidor.dev/partidor/gateway/internal/hot/identify"
@@ -29,6 +30,7 @@ type generation struct {
 	guardFailures   bool
 	responder       *respond.Responder
 	keepUnderscores map[string]bool
+	silence         time.Duration // that is borne amid a body; of the configuration that the server was started with
 }
 
 // servedRoute is a route with what it takes to serve it.
@@ -63,6 +65,10 @@ func newGeneration(c *config.Config, old *generation, o Options) (*generation, e
 		guardFailures:   c.Addresses.Guard.FailuresOnly,
 		responder:       respond.New(c),
 		keepUnderscores: canonicalNames(c.Server.UnderscoreHeaders),
+		silence:         c.Server.BodyTimeout,
+	}
+	if old != nil {
+		g.silence = old.silence
 	}
 	if old != nil && old.config.Addresses.Guard == c.Addresses.Guard {
 		g.guard = old.guard

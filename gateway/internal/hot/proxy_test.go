@@ -68,7 +68,7 @@ func TestStreaming(t *testing.T) {
 
 // request-path 103: a large body passes whole, both ways at once, in flat memory.
 func TestLargeBodies(t *testing.T) {
-	const size = 64 << 20
+	const size = 200 << 20
 	f := newFixture(t, func(w http.ResponseWriter, r *http.Request) {
 		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
 			t.Error(err)

@@ -65,6 +65,49 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// Every section that is reloadable takes effect with the next request.
+func TestEverySectionIsReloaded(t *testing.T) {
+	f := newFixture(t, nil, nil)
+	other := newEcho(t, nil)
+	for name, tt := range map[string]struct {
+		edit   func(*config.Config)
+		header http.Header
+		shows  func(*http.Response) bool
+	}{
+		"identity": {func(c *config.Config) { c.Identity.Header = "X-Other-Key" }, http.Header{"X-Other-Key": {"k-t1"}},
+			func(r *http.Response) bool { return r.StatusCode == 200 }},
+		"addresses": {func(c *config.Config) { c.Addresses.Deny = []config.AddressEntry{{Network: "127.0.0.0/8"}} }, nil,
+			func(r *http.Response) bool { return r.StatusCode == 403 }},
+		"cors": {withCORS, http.Header{"X-Api-Key": {"k-t1"}, "Origin": {origin}},
+			func(r *http.Response) bool { return r.Header.Get("Access-Control-Allow-Origin") == origin }},
+		"upstreams": {func(c *config.Config) {
+			c.Upstreams["echo"] = config.Upstream{Targets: []config.Target{{URL: other.URL}}}
+		}, nil,
+			func(*http.Response) bool { return other.hits.Load() == 1 }},
+		"routes": {func(c *config.Config) { c.Routes[0].MaxConcurrent, c.Routes[0].Methods = 1, []string{"POST"} }, nil,
+			func(r *http.Response) bool { return r.StatusCode == 404 }},
+		"server.underscore_headers": {func(c *config.Config) { c.Server.UnderscoreHeaders = []string{"X_Y"} }, http.Header{"X-Api-Key": {"k-t1"}, "X_Y": {"1"}},
+			func(*http.Response) bool {
+				return f.echo.last.Load().Header["X_Y"] != nil || f.echo.last.Load().Header["X_y"] != nil
+			}},
+		"server.pass_headers": {func(c *config.Config) { c.Server.PassHeaders = []string{"X-Host"} }, http.Header{"X-Api-Key": {"k-t1"}, "X-Host": {"1"}},
+			func(*http.Response) bool { return f.echo.last.Load().Header.Get("X-Host") == "1" }},
+	} {
+		if err := reloaded(t, f, func(*config.Config) {}); err != nil {
+			t.Fatal(err)
+		}
+		if tt.shows(f.do(t, "GET", "/v1/items", tt.header.Clone())) {
+			t.Errorf("%s: the case shows nothing", name)
+		}
+		if err := reloaded(t, f, tt.edit); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if resp := f.do(t, "GET", "/v1/items", tt.header.Clone()); !tt.shows(resp) {
+			t.Errorf("%s: not in effect: %d %v", name, resp.StatusCode, resp.Header)
+		}
+	}
+}
+
 // A wrong configuration changes nothing at all.
 func TestReloadIsRefusedAsAWhole(t *testing.T) {
 	f := newFixture(t, nil, nil)

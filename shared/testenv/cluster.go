@@ -107,7 +107,7 @@ type RedisSentinels struct {
 // after half a second.
 func StartRedisSentinels(tb testing.TB) *RedisSentinels {
 	tb.Helper()
-	program := find(tb, "redis-sentinel")
+	suite := find(tb, "redis-sentinel", redisImage)
 	ctx := context.Background()
 	s := &RedisSentinels{Master: StartRedis(tb, followAtOnce), Replica: StartRedis(tb, followAtOnce)}
 	_, port, _ := strings.Cut(s.Master.Addr, ":")
@@ -123,7 +123,7 @@ func StartRedisSentinels(tb testing.TB) *RedisSentinels {
 		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 			tb.Fatal(err)
 		}
-		StartProgram(tb, []string{program, file})
+		startOf(tb, suite, filepath.Dir(file), "redis-sentinel", file)
 		s.Addrs = append(s.Addrs, "127.0.0.1:"+own)
 	}
 	for _, addr := range s.Addrs {

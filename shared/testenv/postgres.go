@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
@@ -31,7 +30,7 @@ type PostgresServer struct {
 	Dir  string
 	Port int
 
-	binDir     string
+	suite      suite
 	credential *syscall.Credential
 	proc       *process
 	databases  atomic.Int64
@@ -67,15 +66,11 @@ func StartPostgresServer(tb testing.TB) *PostgresServer {
 }
 
 func newPostgresServer() (*PostgresServer, error) {
-	initdb, err := lookup("initdb", "/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin")
+	suite, err := lookup("initdb", postgresImage, "/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin")
 	if err != nil {
 		return nil, err
 	}
-	initdb, err = filepath.EvalSymlinks(initdb) // postgres stands beside the real initdb
-	if err != nil {
-		return nil, err
-	}
-	s := &PostgresServer{binDir: filepath.Dir(initdb)}
+	s := &PostgresServer{suite: suite}
 	if s.credential, err = postgresCredential(); err != nil {
 		return nil, err
 	}
@@ -89,12 +84,9 @@ func newPostgresServer() (*PostgresServer, error) {
 			return nil, err
 		}
 	}
-	cmd := exec.Command(initdb, "-D", s.Dir, "-A", "trust", "-U", "app", "-E", "UTF8", "--locale", "C", "--no-sync")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.credential}
-	cmd.Dir = parent
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if err := s.run("initdb", "-D", s.Dir, "-A", "trust", "-U", "app", "-E", "UTF8", "--locale", "C", "--no-sync"); err != nil {
 		_ = os.RemoveAll(parent)
-		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+		return nil, err
 	}
 	for range attempts {
 		if s.Port, err = freePort(); err != nil {
@@ -133,11 +125,13 @@ func postgresCredential() (*syscall.Credential, error) {
 
 func (s *PostgresServer) start() error {
 	parent := filepath.Dir(s.Dir)
-	p := command([]string{filepath.Join(s.binDir, "postgres"), "-D", s.Dir, "-p", strconv.Itoa(s.Port),
+	p, err := s.suite.process(parent, s.credential, "postgres", []string{"-D", s.Dir, "-p", strconv.Itoa(s.Port),
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + parent,
 		"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
 		"-c", "shared_buffers=32MB", "-c", "max_connections=200"})
-	p.cmd.SysProcAttr.Credential = s.credential
+	if err != nil {
+		return err
+	}
 	if err := p.spawn(parent); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -19,25 +18,31 @@ import (
 // startTimeout bounds how long a server may take until it answers. Generous: continuous integration runs on two cores.
 const startTimeout = 30 * time.Second
 
+// fetchTimeout is the same for a container, whose image may have to be fetched first.
+const fetchTimeout = 5 * time.Minute
+
 // process is one running server together with the guard that ends it when the test binary disappears.
 type process struct {
-	cmd    *exec.Cmd
-	output *tail
-	done   chan struct{} // closed once the server has been reaped
+	cmd       *exec.Cmd
+	contained bool // cmd stands for a server in a container, see incontainer
+	output    *tail
+	done      chan struct{} // closed once the server has been reaped
 
 	guard     *exec.Cmd
 	guardLife io.Closer // the guard acts when this pipe closes, also by the death of the test binary
 }
 
-// command prepares argv to run. Its output goes to the process's tail and to the writers given.
-func command(argv []string, also ...io.Writer) *process {
-	p := &process{output: &tail{}, done: make(chan struct{})}
-	p.cmd = exec.Command(argv[0], argv[1:]...)
+// newProcess prepares cmd to run. Its output goes to the process's tail and to the writers given.
+func newProcess(cmd *exec.Cmd, also ...io.Writer) *process {
+	p := &process{cmd: cmd, output: &tail{}, done: make(chan struct{})}
 	out := io.MultiWriter(append(also, p.output)...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.WaitDelay = time.Second
 	// A group of its own keeps a terminal's Ctrl-C from reaching servers before the test has cleaned up.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if p.cmd.SysProcAttr == nil {
+		p.cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	p.cmd.SysProcAttr.Setpgid = true
 	return p
 }
 
@@ -90,12 +95,22 @@ func (p *process) end(sig syscall.Signal) {
 	select {
 	case <-p.done:
 	case <-time.After(10 * time.Second):
-		p.signal(syscall.SIGKILL)
+		_ = p.cmd.Process.Kill()
 		<-p.done
 	}
 }
 
+// signal sends sig to the server, if it still runs.
 func (p *process) signal(sig syscall.Signal) {
+	if p.contained {
+		// What cannot be caught cannot be passed on; others stand for it.
+		switch sig {
+		case syscall.SIGKILL:
+			sig = syscall.SIGUSR1
+		case syscall.SIGSTOP:
+			sig = syscall.SIGTSTP
+		}
+	}
 	select {
 	case <-p.done:
 	default:
@@ -105,7 +120,11 @@ func (p *process) signal(sig syscall.Signal) {
 
 // awaitReady calls probe until it succeeds, the process ends or startTimeout has passed.
 func (p *process) awaitReady(probe func() error) error {
-	deadline := time.NewTimer(startTimeout)
+	within := startTimeout
+	if p.contained {
+		within = fetchTimeout
+	}
+	deadline := time.NewTimer(within)
 	defer deadline.Stop()
 	retry := time.NewTicker(10 * time.Millisecond)
 	defer retry.Stop()
@@ -118,7 +137,7 @@ func (p *process) awaitReady(probe func() error) error {
 		case <-p.done:
 			return fmt.Errorf("%s ended at once:\n%s", filepath.Base(p.cmd.Path), p.output)
 		case <-deadline.C:
-			return fmt.Errorf("%s does not answer after %s: %w\n%s", filepath.Base(p.cmd.Path), startTimeout, err, p.output)
+			return fmt.Errorf("%s does not answer after %s: %w\n%s", filepath.Base(p.cmd.Path), within, err, p.output)
 		case <-retry.C:
 		}
 	}
@@ -146,31 +165,6 @@ func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(bytes.TrimSpace(t.buf))
-}
-
-// find looks a program up in PATH and in dirs (patterns allowed) and fails the test if it is not installed.
-func find(tb testing.TB, name string, dirs ...string) string {
-	tb.Helper()
-	path, err := lookup(name, dirs...)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return path
-}
-
-func lookup(name string, dirs ...string) (string, error) {
-	if path, err := exec.LookPath(name); err == nil {
-		return path, nil
-	}
-	for _, dir := range dirs {
-		matches, _ := filepath.Glob(filepath.Join(dir, name))
-		for i := len(matches) - 1; i >= 0; i-- { // the newest version last in name order
-			if info, err := os.Stat(matches[i]); err == nil && info.Mode()&0o111 != 0 {
-				return matches[i], nil
-			}
-		}
-	}
-	return "", fmt.Errorf("%s is not installed; install it with: make deps", name)
 }
 
 // FreePort returns a TCP port of the loopback interface that nobody listens on. Another process may take it before the

@@ -3,6 +3,7 @@ package testenv
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"sync"
 	"syscall"
 	"testing"
@@ -19,16 +20,33 @@ type Program struct {
 // StartProgram runs argv with env added to this process's environment. It is killed when the test ends.
 func StartProgram(tb testing.TB, argv []string, env ...string) *Program {
 	tb.Helper()
-	p := &Program{tb: tb, lines: &lineLog{arrived: make(chan struct{})}}
-	p.proc = command(argv, p.lines)
-	p.proc.cmd.Env = append(os.Environ(), env...)
-	if err := p.proc.spawn(""); err != nil {
+	lines := newLineLog()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	return start(tb, newProcess(cmd, lines), lines)
+}
+
+// startOf runs a program of a suite.
+func startOf(tb testing.TB, s suite, dir, name string, args ...string) *Program {
+	tb.Helper()
+	lines := newLineLog()
+	proc, err := s.process(dir, nil, name, args, lines)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return start(tb, proc, lines)
+}
+
+func start(tb testing.TB, proc *process, lines *lineLog) *Program {
+	tb.Helper()
+	p := &Program{tb: tb, proc: proc, lines: lines}
+	if err := proc.spawn(""); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
 		p.proc.kill()
 		if tb.Failed() {
-			tb.Logf("last output of %s:\n%s", argv[0], p.proc.output)
+			tb.Logf("last output of %s:\n%s", proc.cmd.Path, p.proc.output)
 		}
 	})
 	return p
@@ -90,6 +108,8 @@ type lineLog struct {
 	lines   [][]byte
 	arrived chan struct{} // closed and replaced whenever a line arrives
 }
+
+func newLineLog() *lineLog { return &lineLog{arrived: make(chan struct{})} }
 
 func (l *lineLog) Write(b []byte) (int, error) {
 	l.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,12 +21,12 @@ type Redis struct {
 	// Dir is the server's working directory: dump.rdb and appendonlydir are found there.
 	Dir string
 
-	tb     testing.TB
-	port   int
-	file   []string // at most one redis.conf
-	args   []string
-	proc   *process
-	binary string
+	tb    testing.TB
+	port  int
+	file  []string // at most one redis.conf
+	args  []string
+	proc  *process
+	suite suite
 }
 
 // RedisOption changes how a Redis is started.
@@ -49,7 +50,7 @@ func RedisAppendOnly() RedisOption {
 // StartRedis starts a redis-server without persistence and waits until it answers.
 func StartRedis(tb testing.TB, opts ...RedisOption) *Redis {
 	tb.Helper()
-	r := &Redis{tb: tb, Dir: tb.TempDir(), binary: find(tb, "redis-server")}
+	r := &Redis{tb: tb, Dir: tb.TempDir(), suite: find(tb, "redis-server", redisImage)}
 	for _, opt := range opts {
 		opt(r)
 	}
@@ -73,9 +74,12 @@ func StartRedis(tb testing.TB, opts ...RedisOption) *Redis {
 }
 
 func (r *Redis) start() error {
-	argv := append(append([]string{r.binary}, r.file...), "--port", strconv.Itoa(r.port), "--bind", "127.0.0.1", "--dir", r.Dir,
+	args := append(slices.Clone(r.file), "--port", strconv.Itoa(r.port), "--bind", "127.0.0.1", "--dir", r.Dir,
 		"--save", "", "--daemonize", "no", "--loglevel", "warning")
-	p := command(append(argv, r.args...))
+	p, err := r.suite.process(r.Dir, nil, "redis-server", append(args, r.args...))
+	if err != nil {
+		return err
+	}
 	if err := p.spawn(""); err != nil {
 		return err
 	}

@@ -1,11 +1,10 @@
 package testenv
 
 import (
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 )
 
@@ -21,14 +20,16 @@ func (s *PostgresServer) Replica(tb testing.TB) *PostgresServer {
 			tb.Fatalf("start replica: %v", err)
 		}
 	}
-	r := &PostgresServer{Dir: filepath.Join(parent, "data"), binDir: s.binDir, credential: s.credential}
+	r := &PostgresServer{Dir: filepath.Join(parent, "data"), suite: s.suite, credential: s.credential}
 	tb.Cleanup(func() {
 		if r.proc != nil {
 			r.Kill()
 		}
 		_ = os.RemoveAll(parent)
 	})
-	r.run(tb, "pg_basebackup", "-D", r.Dir, "-R", "-c", "fast", "--no-sync", "-U", "app", "-h", "127.0.0.1", "-p", strconv.Itoa(s.Port))
+	if err := r.run("pg_basebackup", "-D", r.Dir, "-R", "-c", "fast", "--no-sync", "-U", "app", "-h", "127.0.0.1", "-p", strconv.Itoa(s.Port)); err != nil {
+		tb.Fatalf("start replica: %v", err)
+	}
 	for range attempts {
 		if r.Port, err = freePort(); err != nil {
 			break
@@ -44,7 +45,9 @@ func (s *PostgresServer) Replica(tb testing.TB) *PostgresServer {
 // Promote makes a replica a primary, on a new timeline, whether or not its former primary still runs.
 func (s *PostgresServer) Promote(tb testing.TB) {
 	tb.Helper()
-	s.run(tb, "pg_ctl", "promote", "-w", "-D", s.Dir)
+	if err := s.exec("SELECT pg_promote(true, 60)"); err != nil {
+		tb.Fatalf("promote: %v", err)
+	}
 }
 
 // Follow is the database of the same name as p on server, such as a replica of p's.
@@ -53,12 +56,13 @@ func (p *Postgres) Follow(server *PostgresServer) *Postgres {
 }
 
 // run is one of PostgreSQL's own programs, as the server's user.
-func (s *PostgresServer) run(tb testing.TB, program string, args ...string) {
-	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), filepath.Join(s.binDir, program), args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.credential}
-	cmd.Dir = filepath.Dir(s.Dir)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		tb.Fatalf("%s: %v\n%s", program, err, out)
+func (s *PostgresServer) run(program string, args ...string) error {
+	cmd, err := s.suite.command(filepath.Dir(s.Dir), s.credential, program, args...)
+	if err != nil {
+		return err
 	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", program, err, out)
+	}
+	return nil
 }

@@ -213,6 +213,9 @@ func (x *Exchange) lead(ctx context.Context, now time.Time) {
 		return
 	}
 	s := x.o.Rules.Load()
+	if len(s.Regions()) == 0 {
+		return // the rules have not been read yet: nobody knows who else must be asked before this region may live
+	}
 	if x.agent == nil || x.regionsAt != s.RegionsRevision() || !samePeers(x.peers, s, x.o.Region) {
 		x.takeOffice(ctx, s)
 	}

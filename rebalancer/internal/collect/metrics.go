@@ -40,6 +40,11 @@ func newMetrics(meter metric.Meter, c *Collector) (*metrics, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
+	// What has not happened yet is 0 and not unknown, so that the first time is an increase.
+	for _, reason := range m.reasons {
+		m.dropped.Add(context.Background(), 0, reason)
+	}
+	m.counted(0, 0)
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		over, short := c.Torn()
 		o.ObserveInt64(torn, int64(over), tornOver)

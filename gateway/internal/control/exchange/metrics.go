@@ -33,10 +33,19 @@ func newMetrics(m metric.Meter) (*metrics, error) {
 		drops:    counter("partidor.transfer.dropped", "{message}", "Messages dropped, by reason."),
 	}
 	var err error
-	x.fenced, err = m.Int64Gauge("partidor.lease.fenced", metric.WithDescription("1 while this instance keeps to the floor because no majority renews its region's lease, else 0."))
+	x.fenced, err = m.Int64Gauge("partidor.lease.fenced", metric.WithUnit("{region}"), metric.WithDescription("1 while this instance keeps to the floor because no majority renews its region's lease, else 0."))
 	errs = append(errs, err)
 	x.keys, err = m.Int64Gauge("partidor.transfer.keys", metric.WithUnit("{key}"), metric.WithDescription("Keys that the region's agent has in mind; 0 where another instance drives."))
-	return x, errors.Join(append(errs, err)...)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	// What has not happened yet is 0 and not unknown, so that the first time is an increase.
+	x.moved.Add(context.Background(), 0)
+	x.lent.Add(context.Background(), 0)
+	for _, reason := range []string{"malformed", "overflow", "step", "unsent"} {
+		x.drops.Add(context.Background(), 0, metric.WithAttributes(telemetry.AttributeReason.String(reason)))
+	}
+	return x, nil
 }
 
 func (x *metrics) step(ctx context.Context, op rights.Op, r *redisstore.Result) {

@@ -21,11 +21,12 @@ func (g *gateway) buildExchange(ctx context.Context) error {
 		return nil
 	}
 	g.heat = exchange.NewHeat(g.table, maxHot)
-	store := redisstore.New(redisstore.Options{Client: g.redis, LossHorizon: g.config.Decision.LossHorizon})
+	store := redisstore.New(redisstore.Options{Client: g.redis, LossHorizon: g.config.Decision.LossHorizon, Fenced: g.guard.Fenced})
 	g.life.Tell(store.SetLoss)
 	x, err := exchange.New(exchange.Options{
 		Region: g.config.Region, Instance: g.config.Instance, Conn: g.nats,
 		Store: store, Rules: g.holder, Heat: g.heat, Leads: g.members.Leads, Policy: g.policy, Credited: g.credited, MarkMoved: g.markMoved,
+		Guard:  g.guard,
 		Logger: g.logger, Tracer: g.tracer, Meter: g.meter,
 	})
 	if err != nil {

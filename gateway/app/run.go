@@ -26,6 +26,7 @@ import (
 	"partidor.dev/partidor/gateway/internal/hot/admit"
 	"partidor.dev/partidor/gateway/internal/snapshot"
 	"partidor.dev/partidor/shared/bucket"
+	"partidor.dev/partidor/shared/rights/lease"
 	"partidor.dev/partidor/shared/telemetry"
 )
 
@@ -54,6 +55,7 @@ type gateway struct {
 
 	redis    redis.UniversalClient // nil with store: memory
 	life     *life.Watcher         // of redis
+	guard    *lease.Guard          // of redis
 	store    bucket.Store
 	holder   *snapshot.Holder
 	loader   *rules.Loader
@@ -116,7 +118,7 @@ func startTelemetry(ctx context.Context, c *config.Config, version string) (*tel
 func (g *gateway) build(ctx context.Context) error {
 	g.holder = snapshot.NewHolder(g.config.Region)
 	for _, step := range []func(context.Context) error{
-		g.listen, g.buildStore, g.buildRules, g.serveAdmin, g.connect, g.buildUsage, g.buildExchange, g.buildHome, g.buildAdmitter, g.startRules, g.warm, g.buildHandler,
+		g.listen, g.buildStore, g.buildRules, g.serveAdmin, g.connect, g.buildUsage, g.buildLease, g.buildExchange, g.buildHome, g.buildAdmitter, g.startRules, g.warm, g.buildHandler,
 	} {
 		if err := step(ctx); err != nil {
 			return err

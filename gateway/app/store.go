@@ -76,6 +76,7 @@ func (g *gateway) buildAdmitter(ctx context.Context) (err error) {
 		Deadline:  d.Deadline,
 		Elsewhere: g.elsewhere(),
 		Instances: g.members.Live,
+		Fenced:    g.fenced(),
 		Strict:    f.Mode == config.FallbackStrict, MaxBuckets: f.MaxBuckets,
 		Breaker: fallback.BreakerOptions{
 			FailureRate: f.Breaker.FailureRate, MinCalls: f.Breaker.MinCalls, Window: f.Breaker.Window,

@@ -22,6 +22,10 @@ func (x *Exchange) renew(ctx context.Context, now time.Time) {
 	if g == nil {
 		return
 	}
+	s := x.o.Rules.Load()
+	if len(s.Regions()) < 2 {
+		return
+	}
 	if f := g.Fenced(); f != x.wasFenced {
 		x.wasFenced = f
 		x.metrics.fence(ctx, f)
@@ -31,11 +35,9 @@ func (x *Exchange) renew(ctx context.Context, now time.Time) {
 			x.o.Logger.InfoContext(ctx, "the region's lease is renewed: its share is in force", "incarnation", x.record.Self)
 		}
 	}
-	s := x.o.Rules.Load()
-	if len(s.Regions()) < 2 {
-		return
+	if x.o.Leads() || now.Sub(x.watched) >= probeEvery || s.Votes().Run() {
+		x.watch(ctx, now)
 	}
-	x.watch(ctx, now)
 	if now.Sub(x.renewed) < g.Terms().Renew {
 		return
 	}

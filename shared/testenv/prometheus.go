@@ -19,7 +19,7 @@ type Prometheus struct {
 func StartPrometheus(tb testing.TB, configFile string) *Prometheus {
 	tb.Helper()
 	p := &Prometheus{URL: fmt.Sprintf("http://127.0.0.1:%d", FreePort(tb))}
-	StartProgram(tb, []string{find(tb, "prometheus"), "--config.file=" + configFile, "--storage.tsdb.path=" + tb.TempDir(),
+	StartProgram(tb, []string{installed(tb, "prometheus"), "--config.file=" + configFile, "--storage.tsdb.path=" + tb.TempDir(),
 		"--web.listen-address=" + p.URL[len("http://"):], "--enable-feature=exemplar-storage", "--log.level=warn"})
 	Eventually(tb, startTimeout, func() error {
 		resp, err := http.Get(p.URL + "/-/ready")
@@ -97,6 +97,16 @@ func (p *Prometheus) Get(path string, query url.Values, into any) error {
 // Promtool runs promtool, which comes with Prometheus, and returns its output and whether it was content.
 func Promtool(tb testing.TB, args ...string) (output string, err error) {
 	tb.Helper()
-	out, err := exec.Command(find(tb, "promtool"), args...).CombinedOutput()
+	out, err := exec.Command(installed(tb, "promtool"), args...).CombinedOutput()
 	return string(out), err
+}
+
+// installed is the path of a program that has no image here: it must be installed.
+func installed(tb testing.TB, name string) string {
+	tb.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		tb.Fatalf("%s is not installed (%v); install it with: make deps", name, err)
+	}
+	return path
 }

@@ -1,8 +1,11 @@
 package app
 
 import (
+	"context"
+
 	"github.com/nats-io/nats.go"
 
+	"partidor.dev/partidor/shared/telemetry"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -13,5 +16,5 @@ func (g *gateway) changed(m *nats.Msg) {
 		g.loader.Look() // whatever it was, something happened
 		return
 	}
-	g.loader.Announce(c.Revision)
+	g.loader.Announce(telemetry.Extract(context.Background(), m.Header), c.Revision)
 }

@@ -4,8 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
 	"partidor.dev/partidor/rebalancer/internal/advise"
 	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/telemetry"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -16,12 +21,16 @@ func (a *app) announce(ctx context.Context) {
 	changed := func(at limit.Revision) {
 		sequence++
 		a.runner.Poke()
+		ctx, span := a.telemetry.TracerProvider.Tracer(scope).Start(ctx, "announce", trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindProducer),
+			trace.WithAttributes(telemetry.AttributeRevision.String(at.String())))
+		defer span.End()
 		data, err := wire.Encode(&wire.Changed{Revision: at, Header: wire.Header{Version: wire.Version, Region: advise.Sender,
 			Instance: a.config.Instance, Sequence: sequence, Started: a.started.UnixMilli()}})
 		if err == nil {
-			err = a.conn.Publish(wire.SubjectChanged, data)
+			err = a.conn.PublishMsg(&nats.Msg{Subject: wire.SubjectChanged, Data: data, Header: telemetry.Inject(ctx, nats.Header{})})
 		}
 		if err != nil {
+			span.SetStatus(codes.Error, err.Error())
 			a.telemetry.Logger.Warn("change not announced, gateways will poll", "revision", at, "error", err)
 		}
 	}

@@ -77,8 +77,7 @@ func (s *Server) live(r *http.Request, q *query) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	values := s.Rebalancer.Parameters()
-	l := Live{Paused: values.Paused, Shadow: values.Shadow}
+	var l Live
 	l.Status, _ = status.(Status)
 	if tenant := q.text("tenant"); tenant != "" {
 		key, p, err := s.Board.Key(r.Context(), limit.Key{Tenant: tenant, Route: q.text("route")})
@@ -86,6 +85,7 @@ func (s *Server) live(r *http.Request, q *query) ([]byte, error) {
 			return nil, err
 		}
 		l.At, l.Regions, l.Key = p.At, p.Regions, &key
+		l.Paused, l.Shadow = s.switches(p)
 		return json.Marshal(l)
 	}
 	p, err := s.picture(r)
@@ -93,7 +93,14 @@ func (s *Server) live(r *http.Request, q *query) ([]byte, error) {
 		return nil, err
 	}
 	l.At, l.Regions, l.Keys = p.At, p.Regions, foremost(p, q.text("q"))
+	l.Paused, l.Shadow = s.switches(p)
 	return json.Marshal(l)
+}
+
+// switches as the ledger has them, whether or not this process leads.
+func (s *Server) switches(p *board.Picture) (paused, shadow bool) {
+	values := s.inForce(p.Parameters)
+	return values.Paused, values.Shadow
 }
 
 // foremost are the keys worth looking at first.

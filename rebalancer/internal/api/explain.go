@@ -67,7 +67,7 @@ func (s *Server) explain(r *http.Request) (any, error) {
 		}
 		x.Regions = append(x.Regions, e)
 	}
-	if s.Rebalancer.Parameters().Shadow {
+	if _, shadow := s.switches(p); shadow {
 		x.Findings = append(x.Findings, "the kill switch is on: everything is admitted, refusals are only counted; partidorctl shadow off ends that")
 	}
 	x.Findings = append(x.Findings, findings(&key, x.Regions, p.At)...)

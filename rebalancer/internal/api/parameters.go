@@ -24,18 +24,26 @@ type ParameterView struct {
 	Revision  limit.Revision `json:"revision,omitzero"`
 }
 
+// inForce are the values that the ledger's rows make. What is not understood is not used, as in the cycle.
+func (s *Server) inForce(rows map[string]ledger.Parameter) parameter.Values {
+	set := make(map[string]json.RawMessage, len(rows))
+	for name, row := range rows {
+		set[name] = row.Value
+	}
+	values, _ := s.Base.With(set)
+	return values
+}
+
 func (s *Server) parameters(r *http.Request) (any, error) {
 	rows, err := s.Ledger.ParameterRows(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	set := make(map[string]ledger.Parameter, len(rows))
-	values := s.Base
 	for _, row := range rows {
 		set[row.Name] = row
-		// A row that is not understood leaves the default in force, as in the cycle.
-		values, _ = values.With(map[string]json.RawMessage{row.Name: row.Value})
 	}
+	values := s.inForce(set)
 	page := Page[ParameterView]{Items: []ParameterView{}}
 	for _, d := range parameter.All() {
 		v := ParameterView{Name: d.Name, Value: d.Value(values), Default: d.Value(s.Base), Kind: d.Kind, Help: d.Help}

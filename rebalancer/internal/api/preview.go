@@ -64,14 +64,17 @@ func (s *Server) preview(r *http.Request) (any, error) {
 	if body.OverHours < 0 || body.OverHours > 24 {
 		return nil, badRequest("over_hours", "must be from 1 to 24")
 	}
-	present := s.Rebalancer.Parameters()
-	values, err := present.With(body.With)
-	if err != nil {
+	if _, err := s.Base.With(body.With); err != nil {
 		return nil, fieldFaults(err)
 	}
 	mirror, demand, known, err := s.Board.Knowledge(r.Context())
 	if err != nil {
 		return nil, err
+	}
+	present := s.inForce(mirror.Parameters)
+	values, err := present.With(body.With)
+	if err != nil {
+		return nil, fieldFaults(err)
 	}
 	in := cycle.Input(mirror, demand, known, values, time.Now())
 	res := plan.Plan(in)

@@ -29,7 +29,6 @@ type Board interface {
 // Rebalancer is the slow loop of this process.
 type Rebalancer interface {
 	Last() cycle.Outcome
-	Parameters() parameter.Values
 }
 
 // Leadership tells who leads.

@@ -46,10 +46,9 @@ func (h *heard) Regions(time.Time) []collect.RegionStatus {
 // idle is a rebalancer that follows.
 type idle struct{}
 
-func (idle) Last() cycle.Outcome          { return cycle.Outcome{} }
-func (idle) Parameters() parameter.Values { return parameter.Default() }
-func (idle) Term() int64                  { return 0 }
-func (idle) Leader() string               { return "other" }
+func (idle) Last() cycle.Outcome { return cycle.Outcome{} }
+func (idle) Term() int64         { return 0 }
+func (idle) Leader() string      { return "other" }
 
 // site is an admin port over a real ledger.
 type site struct {

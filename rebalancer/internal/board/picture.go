@@ -1,6 +1,7 @@
 package board
 
 import (
+	"maps"
 	"sort"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 type Picture struct {
 	At       time.Time
 	Revision limit.Revision
-	Regions  []Region
+	// Parameters that the ledger sets, as they stand there, whoever leads.
+	Parameters map[string]ledger.Parameter
+	Regions    []Region
 	// Keys in the order of tenant and route.
 	Keys []Key
 	// Pressed are indexes into Keys of those that are refused anything, most refused first.
@@ -102,7 +105,7 @@ func (p *Picture) Search(tenant, route string) int {
 
 // Draw makes the picture. demand has its loads in the order of m.Regions.
 func Draw(m *ledger.Mirror, demand []plan.Demand, heard []collect.RegionStatus, now time.Time) *Picture {
-	p := &Picture{At: now, Revision: m.Revision, Regions: make([]Region, len(m.Regions))}
+	p := &Picture{At: now, Revision: m.Revision, Regions: make([]Region, len(m.Regions)), Parameters: maps.Clone(m.Parameters)}
 	for i, r := range m.Regions {
 		p.Regions[i] = Region{Region: r, Silence: -1}
 		for _, h := range heard {

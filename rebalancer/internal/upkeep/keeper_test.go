@@ -18,6 +18,7 @@ import (
 // shelf counts what is kept, and fails when told to.
 type shelf struct {
 	minutes, rolled, expired, aged int
+	keep                           time.Duration
 	fail                           atomic.Bool
 }
 
@@ -31,7 +32,12 @@ func (s *shelf) RecordDemand(_ context.Context, _ int64, points []ledger.DemandP
 
 func (s *shelf) RollUpDemand(context.Context, int64, time.Duration) error { s.rolled++; return nil }
 func (s *shelf) EndExpired(context.Context, int64) (int, error)           { s.expired++; return 1, nil }
-func (s *shelf) Age(context.Context, int64, time.Duration) (int64, error) { s.aged++; return 1, nil }
+
+func (s *shelf) Age(_ context.Context, _ int64, keep time.Duration) (int64, error) {
+	s.aged++
+	s.keep = keep
+	return 1, nil
+}
 
 func (s *shelf) Picture(context.Context) (*board.Picture, error) { return &board.Picture{}, nil }
 
@@ -46,6 +52,23 @@ func TestUpkeepGoesOnAfterAFailure(t *testing.T) {
 		k.Lead(ctx, 1)
 		if s.minutes != 20 || s.rolled != 3 || s.aged != 3 || s.expired != 720 {
 			t.Errorf("kept %d minutes, rolled up %d times, aged %d times, ended rules %d times", s.minutes, s.rolled, s.aged, s.expired)
+		}
+	})
+}
+
+// The parameter history_days counts as it is when history is aged.
+func TestKeepsWhatHistoryDaysSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, days := &shelf{}, 90
+		k := &Keeper{Options{Ledger: s, Board: s, Logger: slog.New(slog.DiscardHandler),
+			Parameters: func() parameter.Values { v := parameter.Default(); v.HistoryDays = days; return v }}}
+		for _, days = range []int{90, 7} {
+			ctx, cancel := context.WithTimeout(t.Context(), ageEvery+time.Second)
+			k.Lead(ctx, 1)
+			cancel()
+			if want := time.Duration(days) * 24 * time.Hour; s.keep != want {
+				t.Errorf("kept %s, want %s", s.keep, want)
+			}
 		}
 	})
 }

@@ -30,7 +30,7 @@ type Listener struct {
 	// Config of the connection, one of its own: it waits for ever.
 	Config *pgx.ConnConfig
 	// Announce takes each revision, Look is called when some may have been missed.
-	Announce func(limit.Revision)
+	Announce func(context.Context, limit.Revision)
 	Look     func()
 	Logger   *slog.Logger
 }
@@ -93,7 +93,7 @@ func (l *Listener) listen(ctx context.Context) (heard bool, err error) {
 			return true, fmt.Errorf("wait for notification: %w", err)
 		}
 		if at, err := limit.ParseRevision(n.Payload); err == nil {
-			l.Announce(at)
+			l.Announce(ctx, at)
 		} else {
 			l.Look()
 		}

@@ -57,6 +57,7 @@ type Loader struct {
 
 	mu        sync.Mutex
 	announced limit.Revision
+	cause     trace.SpanContext // of the announcement that the next read follows
 	status    Status
 
 	// Owned by the goroutine of Start, then of Run.
@@ -199,12 +200,13 @@ func (l *Loader) expire(now time.Time) {
 	l.saver.changed(now)
 }
 
-// Announce tells that something as new as at exists. Older words do nothing.
-func (l *Loader) Announce(at limit.Revision) {
+// Announce tells that something as new as at exists. Older words do nothing. The read that follows is linked to the trace that
+// ctx is in.
+func (l *Loader) Announce(ctx context.Context, at limit.Revision) {
 	l.mu.Lock()
 	news := at.Newer(l.announced)
 	if news {
-		l.announced = at
+		l.announced, l.cause = at, trace.SpanContextFromContext(ctx)
 	}
 	behind := l.announced.Newer(l.status.Revision)
 	l.mu.Unlock()

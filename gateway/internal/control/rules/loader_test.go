@@ -89,14 +89,14 @@ func TestEventsOutOfOrderOrLost(t *testing.T) {
 		src := &source{visible: 1}
 		l, h := running(t, src)
 		src.show(8, nil)
-		l.Announce(rev(8))
+		l.Announce(t.Context(), rev(8))
 		time.Sleep(200 * time.Millisecond)
 		if got := capacity(h); got != 8 {
 			t.Errorf("capacity %d soon after the event, want 8", got)
 		}
 		before := src.count()
-		l.Announce(rev(7))
-		l.Announce(rev(8))
+		l.Announce(t.Context(), rev(7))
+		l.Announce(t.Context(), rev(8))
 		time.Sleep(200 * time.Millisecond)
 		if src.count() != before {
 			t.Error("an event that brings nothing new made the loader read")
@@ -117,7 +117,7 @@ func TestBurstOfEventsIsFewReads(t *testing.T) {
 		l, h := running(t, src)
 		for n := int64(2); n <= 1001; n++ {
 			src.show(n, nil)
-			l.Announce(rev(n))
+			l.Announce(t.Context(), rev(n))
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -135,7 +135,7 @@ func TestReplicaBehindItsAnnouncementIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &source{visible: 1}
 		l, h := running(t, src)
-		l.Announce(rev(2))
+		l.Announce(t.Context(), rev(2))
 		time.Sleep(500 * time.Millisecond)
 		if s := l.Status(); s.Announced != rev(2) || s.Revision != rev(1) {
 			t.Errorf("status %+v, want revision 1.1 with 1.2 announced", s)
@@ -146,7 +146,7 @@ func TestReplicaBehindItsAnnouncementIsAskedAgain(t *testing.T) {
 			t.Errorf("capacity %d a second after the replica has caught up, want 2", got)
 		}
 		// A revision that never comes costs ever fewer reads.
-		l.Announce(rev(1000))
+		l.Announce(t.Context(), rev(1000))
 		before := src.count()
 		time.Sleep(time.Hour)
 		if n := src.count() - before; n > 140 {

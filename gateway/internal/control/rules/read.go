@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"partidor.dev/partidor/shared/limit"
 )
 
@@ -18,7 +20,7 @@ func (l *Loader) read(ctx context.Context) {
 	if status := l.Status(); !status.Loaded || status.Stale {
 		since = limit.Revision{} // of what is on disk nothing can be taken for certain
 	}
-	ctx, span := l.o.Tracer.Start(ctx, "rules read")
+	ctx, span := l.o.Tracer.Start(ctx, "rules read", l.linked())
 	defer span.End()
 	within, cancel := context.WithTimeout(ctx, l.o.Timeout)
 	inc, err := l.o.Source.Read(within, since)
@@ -33,6 +35,18 @@ func (l *Loader) read(ctx context.Context) {
 	}
 	l.metrics.read(ctx, now.Sub(begin), err)
 	l.schedule(now, l.note(ctx, begin, inc, err))
+}
+
+// linked ties a read to the announcement that it follows, if any.
+func (l *Loader) linked() trace.SpanStartOption {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	cause := l.cause
+	l.cause = trace.SpanContext{}
+	if !cause.IsValid() {
+		return trace.WithLinks()
+	}
+	return trace.WithLinks(trace.Link{SpanContext: cause})
 }
 
 // take publishes the increment where it is news. The error means that it cannot be served by.

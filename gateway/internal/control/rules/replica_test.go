@@ -60,7 +60,7 @@ func TestFailOverToAReplica(t *testing.T) {
 
 	// A replica cannot LISTEN: the news comes over NATS, and may be ahead of the replica.
 	exec(conn, `UPDATE rate_limit_rule SET capacity = 300`)
-	loader.Announce(limit.Revision{Epoch: 1, Number: 2})
+	loader.Announce(t.Context(), limit.Revision{Epoch: 1, Number: 2})
 	until("the replica shows the announced rule", func() bool { return capacity() == 300 })
 
 	conn.Close(t.Context())
@@ -68,7 +68,7 @@ func TestFailOverToAReplica(t *testing.T) {
 	replica.Promote(t)
 	promoted := second.Conn(t)
 	exec(promoted, `UPDATE rate_limit_rule SET capacity = 400`)
-	loader.Announce(limit.Revision{Epoch: 2, Number: 3})
+	loader.Announce(t.Context(), limit.Revision{Epoch: 2, Number: 3})
 	until("the promoted primary's rule is in force", func() bool { return capacity() == 400 })
 	if at := holder.Load().Revision(); at.Epoch != 2 {
 		t.Errorf("revision %s after the fail-over, want epoch 2", at)

@@ -30,6 +30,7 @@ type Memory struct {
 	demand            []DemandPoint
 	fault             error
 	requests          chan struct{}
+	leases            map[string]RegionLease
 }
 
 // memoryHistory bounds what Memory remembers of decisions.

@@ -32,12 +32,9 @@ const (
 // preferContainers, set to anything, makes containers come before what is installed.
 const preferContainers = "PARTIDOR_TEST_CONTAINERS"
 
-// lookup finds name in PATH or in dirs (patterns allowed), or else an engine that can run image, where there is one.
+// lookup finds name in PATH or in dirs (patterns allowed), or else an engine that can run image.
 func lookup(name, image string, dirs ...string) (suite, error) {
 	engine := sync.OnceValue(dockerAnswers)
-	if image == "" {
-		engine = func() error { return errors.New("no image has it") }
-	}
 	if os.Getenv(preferContainers) != "" && engine() == nil {
 		return suite{image: image}, nil
 	}
@@ -70,12 +67,6 @@ func find(tb testing.TB, name, image string) suite {
 		tb.Fatal(err)
 	}
 	return s
-}
-
-// installed is the path of a program that runs on this machine only.
-func installed(tb testing.TB, name string) string {
-	tb.Helper()
-	return filepath.Join(find(tb, name, "").dir, name)
 }
 
 // command prepares the program called name, to work in dir as the account given (nil: ours). In a container it sees of this

@@ -18,8 +18,11 @@ func Decide(m *ledger.Mirror, in *plan.Input, res *plan.Result) ledger.Decision 
 		t := &res.Targets[i]
 		split, known := m.Splits[t.Key]
 		demand := loads[t.Key]
-		first := firstMove(m, demand.Loads) && !moved(split)
-		if t.Changed || !known && first {
+		var base []limit.Share
+		if !moved(split) {
+			base = firstMove(m, demand)
+		}
+		if t.Changed || !known && base != nil {
 			reason := t.Reason.String()
 			if !t.Changed {
 				reason = "observed: the regions have moved share between themselves"
@@ -27,22 +30,32 @@ func Decide(m *ledger.Mirror, in *plan.Input, res *plan.Result) ledger.Decision 
 			d.Changes = append(d.Changes, ledger.Change{Key: t.Key, Before: t.Observed, After: t.Shares, Reason: reason})
 			known = true
 		}
-		if shares, news := observed(m, split, demand.Loads); known && (news || first) {
-			d.Observed = append(d.Observed, ledger.Observation{Key: t.Key, Shares: shares, Moved: first})
+		if shares, news := observed(m, split, demand.Loads); known && (news || base != nil) {
+			d.Observed = append(d.Observed, ledger.Observation{Key: t.Key, Shares: shares, Base: base})
 		}
 	}
 	return d
 }
 
-// firstMove tells whether a region reports a share that is neither the published base share nor the configured one: it
-// cannot come from a gateway that is a revision behind, so the key has moved.
-func firstMove(m *ledger.Mirror, loads []plan.Load) bool {
-	for i, r := range m.Regions {
-		if s := loads[i].Share; loads[i].Known && s > 0 && s != r.Published && s != r.Base {
-			return true
-		}
+// firstMove tells whether a region reports a share that is its base share of the key neither by the published split nor by the
+// configured one: it cannot come from a gateway that is a revision behind, so the key has moved. Then it gives the published
+// base shares of the key, which are all or nothing where its limit is tiny; else nil.
+func firstMove(m *ledger.Mirror, d *plan.Demand) []limit.Share {
+	published, configured := limit.Split{}, limit.Split{}
+	for _, r := range m.Regions {
+		published[r.Name], configured[r.Name] = r.Published, r.Base
 	}
-	return false
+	moved := false
+	base := make([]limit.Share, len(m.Regions))
+	for i, r := range m.Regions {
+		base[i] = published.BaseOf(d.Rule, r.Name)
+		s := d.Loads[i].Share
+		moved = moved || d.Loads[i].Known && s > 0 && s != base[i] && s != configured.BaseOf(d.Rule, r.Name)
+	}
+	if !moved {
+		return nil
+	}
+	return base
 }
 
 // observed is what the regions report, and whether any of it is news to the ledger.

@@ -45,11 +45,11 @@ func (m *Mirror) observe(d *Decision, o *Observation, now time.Time) {
 			r.Observed, r.ObservedAt = &share, now
 		}
 	}
-	if o.Moved && !slices.ContainsFunc(s.Regions, func(r RegionShare) bool { return r.Base != nil }) {
+	if o.Base != nil && !slices.ContainsFunc(s.Regions, func(r RegionShare) bool { return r.Base != nil }) {
 		for i := range s.Regions {
 			r := &s.Regions[i]
-			if k := slices.IndexFunc(m.Regions, func(g Region) bool { return g.Name == r.Region }); k >= 0 {
-				base := m.Regions[k].Published
+			if j := slices.Index(d.Regions, r.Region); j >= 0 {
+				base := o.Base[j]
 				r.Base = &base
 			}
 		}

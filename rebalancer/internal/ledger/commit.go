@@ -35,9 +35,9 @@ type Observation struct {
 	Key limit.Key
 	// Shares in force, Unreported where a region has said nothing.
 	Shares []limit.Share
-	// Moved tells that these shares cannot be the base split: from now on the key counts as moved, with the base split
-	// published at this moment as its base for ever.
-	Moved bool
+	// Base is nil, or says that these shares cannot be the key's base shares, and which those are: from now on the key counts as
+	// moved, and has that base for ever.
+	Base []limit.Share
 }
 
 // Unreported in Observation.Shares marks a region that has said nothing.
@@ -128,6 +128,8 @@ func writeObserved(ctx context.Context, tx pgx.Tx, d *Decision, observed []Obser
 		shares                   []int32
 		movedTenants             []string
 		movedRoutes              []string
+		movedRegions             []string
+		bases                    []int32
 	)
 	for i := range observed {
 		o := &observed[i]
@@ -138,8 +140,9 @@ func writeObserved(ctx context.Context, tx pgx.Tx, d *Decision, observed []Obser
 			tenants, routes = append(tenants, o.Key.Tenant), append(routes, o.Key.Route)
 			regions, shares = append(regions, region), append(shares, int32(o.Shares[j]))
 		}
-		if o.Moved {
+		for j, base := range o.Base {
 			movedTenants, movedRoutes = append(movedTenants, o.Key.Tenant), append(movedRoutes, o.Key.Route)
+			movedRegions, bases = append(movedRegions, d.Regions[j]), append(bases, int32(base))
 		}
 	}
 	_, err := tx.Exec(ctx, `UPDATE split s SET observed_share = o.share, observed_at = now()
@@ -150,11 +153,11 @@ func writeObserved(ctx context.Context, tx pgx.Tx, d *Decision, observed []Obser
 		return err
 	}
 	// Noted for all regions of the key at once, and only once: a region that is added later has base 0 for this key.
-	_, err = tx.Exec(ctx, `UPDATE split s SET base_share = r.published_share, moved_at = now()
-		  FROM region r, unnest($1::text[], $2::text[]) AS o (tenant_id, route_id)
-		 WHERE r.name = s.region AND s.tenant_id = o.tenant_id AND s.route_id = o.route_id
+	_, err = tx.Exec(ctx, `UPDATE split s SET base_share = o.base, moved_at = now()
+		  FROM unnest($1::text[], $2::text[], $3::text[], $4::int[]) AS o (tenant_id, route_id, region, base)
+		 WHERE s.tenant_id = o.tenant_id AND s.route_id = o.route_id AND s.region = o.region
 		   AND NOT EXISTS (SELECT FROM split m WHERE m.tenant_id = o.tenant_id AND m.route_id = o.route_id AND m.base_share IS NOT NULL)`,
-		movedTenants, movedRoutes)
+		movedTenants, movedRoutes, movedRegions, bases)
 	return err
 }
 

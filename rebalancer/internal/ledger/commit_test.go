@@ -50,7 +50,7 @@ func TestCommitWritesSplitAndHistory(t *testing.T) {
 	pg, db := opened(t)
 	term := lead(t, pg, "x")
 	d := decision(term, 1, 600_000)
-	d.Observed = []Observation{{Key: key, Shares: []limit.Share{650_000, Unreported}, Moved: true}}
+	d.Observed = []Observation{{Key: key, Shares: []limit.Share{650_000, Unreported}, Base: []limit.Share{700_000, 300_000}}}
 	if err := pg.Commit(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestCommitWritesSplitAndHistory(t *testing.T) {
 	// The base is noted once, whatever the base split becomes.
 	exec(t, db, `UPDATE region SET base_share = 500000, published_share = 300000`)
 	d = decision(term, 2, 500_000)
-	d.Observed = []Observation{{Key: key, Shares: []limit.Share{600_000, 400_000}, Moved: true}}
+	d.Observed = []Observation{{Key: key, Shares: []limit.Share{600_000, 400_000}, Base: []limit.Share{300_000, 700_000}}}
 	if err := pg.Commit(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func TestRoles(t *testing.T) {
 	exec(t, db, `UPDATE region SET base_share = 0 WHERE name = 'eu'; INSERT INTO region (name, base_share) VALUES ('us', 1000000)`)
 	term := lead(t, pg, "x")
 	d := decision(term, 1, 600_000)
-	d.Observed = []Observation{{Key: key, Shares: d.Changes[0].After, Moved: true}}
+	d.Observed = []Observation{{Key: key, Shares: d.Changes[0].After, Base: d.Changes[0].Before}}
 	if err := pg.Commit(t.Context(), d); err != nil {
 		t.Errorf("commit as partidor_rebalancer: %v", err)
 	}

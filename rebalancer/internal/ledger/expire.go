@@ -45,12 +45,14 @@ func (p *Postgres) EndExpired(ctx context.Context, term int64) (ended int, err e
 	return ended, err
 }
 
+// givesEnd is what is true of an entry of the history that gave a rule an end: what it keeps as before is what returns.
+const givesEnd = `kind = 'rule' AND after ->> 'expires_at' IS NOT NULL AND before ->> 'expires_at' IS NULL`
+
 // endRule restores what stood there before the entry of the history that first gave the rule an end. Where nothing did, or it
 // is refused now, the row goes once its time is over; until then it is not done.
 func endRule(ctx context.Context, tx pgx.Tx, r *Rule) (done bool, err error) {
 	var before []byte
-	err = tx.QueryRow(ctx, `SELECT before FROM rule_history
-		WHERE tenant_id = $1 AND route_id = $2 AND after ->> 'expires_at' IS NOT NULL AND before ->> 'expires_at' IS NULL
+	err = tx.QueryRow(ctx, `SELECT before FROM history WHERE tenant_id = $1 AND route_id = $2 AND `+givesEnd+`
 		ORDER BY id DESC LIMIT 1`, r.Tenant, r.Route).Scan(&before)
 	if found, err := optional(before, err); err != nil {
 		return false, err

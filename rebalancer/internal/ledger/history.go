@@ -85,14 +85,17 @@ func (p *Postgres) HistoryEntry(ctx context.Context, id int64) (Entry, error) {
 	return *entry, nil
 }
 
-// Age drops history older than keep, in small bites, and tells how many entries went. Only the leader of term may.
+// Age drops history older than keep, in small bites, and tells how many entries went. What a temporary rule in force has
+// replaced stays, however long it lasts: it will be needed to end it. Only the leader of term may.
 func (p *Postgres) Age(ctx context.Context, term int64, keep time.Duration) (dropped int64, err error) {
 	const bite = 10_000
 	for {
 		var n int64
 		err := p.change(ctx, "age history", Author{}, func(tx pgx.Tx) error {
 			tag, err := tx.Exec(ctx, `DELETE FROM history WHERE (kind, id) IN
-				(SELECT kind, id FROM history WHERE at < now() - $1::interval ORDER BY id LIMIT $2)`, keep, bite)
+				(SELECT kind, id FROM history h WHERE at < now() - $1::interval AND NOT (`+givesEnd+`
+					AND EXISTS (SELECT FROM rate_limit_rule r WHERE r.tenant_id = h.tenant_id AND r.route_id = h.route_id AND r.expires_at IS NOT NULL))
+				 ORDER BY id LIMIT $2)`, keep, bite)
 			if err != nil {
 				return err
 			}

@@ -30,6 +30,36 @@ func TestExpiredOverrideGivesBackWhatItReplaced(t *testing.T) {
 	}
 }
 
+// An override that lasts longer than history is kept gives back what it replaced all the same.
+func TestOverrideOutlastsTheHistory(t *testing.T) {
+	pg, db := opened(t)
+	term := lead(t, pg, "x")
+	exec(t, db, insertRule, "a", "r") // capacity 10, for good
+	exec(t, db, `UPDATE rate_limit_rule SET capacity = 99, expires_at = now() + interval '1 hour'`)
+	exec(t, db, `UPDATE rate_limit_rule SET capacity = 88`)
+	exec(t, db, `UPDATE history SET at = now() - interval '100 days'`)
+	if n, err := pg.Age(t.Context(), term, 90*24*time.Hour); err != nil || n == 0 {
+		t.Fatalf("%d entries aged, %v", n, err)
+	}
+	if got := one[int](t, db, `SELECT count(*) FROM history WHERE kind = 'rule'`); got != 1 {
+		t.Errorf("%d entries left of the rule, want the one that the override needs", got)
+	}
+	exec(t, db, `UPDATE rate_limit_rule SET expires_at = now()`)
+	if n, err := pg.EndExpired(t.Context(), term); n != 1 || err != nil {
+		t.Fatalf("%d ended, %v", n, err)
+	}
+	if got := one[string](t, db, `SELECT concat_ws(' ', capacity, expires_at) FROM rate_limit_rule`); got != "10" {
+		t.Errorf("rule %q, want the one of before", got)
+	}
+	exec(t, db, `UPDATE history SET at = now() - interval '100 days'`)
+	if _, err := pg.Age(t.Context(), term, 90*24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got := one[int](t, db, `SELECT count(*) FROM history WHERE kind = 'rule'`); got != 0 {
+		t.Errorf("%d entries of an override that is over are kept", got)
+	}
+}
+
 // Gateways end an override by themselves, to the second: what it had replaced is back before that, so that no other rule holds
 // and clamps in between. One that nothing had stood before lasts to its end.
 func TestReplacedRuleIsBackBeforeItsOverrideEnds(t *testing.T) {

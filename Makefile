@@ -16,6 +16,7 @@ GOLANGCI         := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)
 
 FUZZTIME   ?= 10s
 DEMO_FLAGS ?=
+BENCH_FLAGS ?=
 
 .PHONY: help
 help: ## list the targets
@@ -43,10 +44,10 @@ test: deps ## all tests, with the race detector, in random order
 e2e: ## real processes: 2 regions x 2 gateways, 2 Redis, PostgreSQL, NATS
 	$(GO) test -count=1 -v -timeout 10m ./deploy/e2e/...
 
+# bench writes .cache/bench.json and .cache/bench.md beside what it prints; BENCH_FLAGS="-sections limiter" runs a part of it.
 .PHONY: bench
-bench: ## the limiter against its peers on one Redis, and the gateway beside a plain proxy
-	$(GO) run ./deploy/bench
-	$(GO) run ./deploy/bench -proxies 64
+bench: | $(CACHE) ## limiter and gateway beside their peers, and every target of speed; about ten minutes
+	$(GO) run ./deploy/bench -out $(CACHE)/bench.json -md $(CACHE)/bench.md $(BENCH_FLAGS)
 
 .PHONY: simulate
 simulate: ## the shipped policy in virtual time, against one ideal bucket and a static split
@@ -70,7 +71,7 @@ fuzz: ## every fuzz target for FUZZTIME
 .PHONY: check
 check: ## everything continuous integration checks
 	@$(MAKE) --no-print-directory $(GOLANGCI) > $(CACHE)/linter.log 2>&1 & linter=$$!; \
-	$(MAKE) --no-print-directory fmt-check tidy-check vet smoke && \
+	$(MAKE) --no-print-directory fmt-check tidy-check terraform-check vet smoke && \
 	{ wait $$linter || { cat $(CACHE)/linter.log; exit 1; }; } && \
 	$(MAKE) --no-print-directory lint && \
 	$(MAKE) --no-print-directory test
@@ -109,21 +110,19 @@ $(GOLANGCI): | $(CACHE)
 	GOWORK=off GOBIN=$(abspath $(CACHE)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(CACHE)/golangci-lint $@
 
-# Charts and Terraform are checked apart from `check`: helm takes minutes to build, terraform has to be installed.
-HELM_VERSION := v3.22.0
-HELM         := $(CACHE)/helm-$(HELM_VERSION)
-
+# The chart is rendered and Terraform planned apart from `check`: Helm's packages take minutes to build, terraform is no package of
+# Debian's. `check` compares the chart with what was rendered last (deploy/helm/chart_test.go) and says what it left out.
 .PHONY: chart-test
-chart-test: $(HELM) ## the chart: lint, golden files, what it must refuse
-	HELM=$(abspath $(HELM)) .ci/chart-test
-
-$(HELM): | $(CACHE)
-	GOWORK=off GOBIN=$(abspath $(CACHE)) $(GO) install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
-	mv $(CACHE)/helm $@
+chart-test: ## the chart: golden files, strict types, what it must refuse; UPDATE=1 rewrites the golden files
+	@.ci/chart-test
 
 .PHONY: terraform-test
 terraform-test: ## terraform: format, validate, test every module and example
-	.ci/terraform-test
+	@.ci/terraform-test
+
+.PHONY: terraform-check
+terraform-check:
+	@.ci/terraform-check
 
 $(CACHE):
 	@mkdir -p $@

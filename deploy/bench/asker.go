@@ -23,9 +23,9 @@ func ask(ctx context.Context, f front, callers int, d time.Duration) (*hdrhistog
 	var failed error
 	var wg sync.WaitGroup
 	stop := time.Now().Add(d)
-	for range callers {
+	for i := range callers {
 		wg.Go(func() {
-			waits, err := caller(ctx, f, stop)
+			waits, err := caller(ctx, f, i, stop)
 			mu.Lock()
 			defer mu.Unlock()
 			all.Merge(waits)
@@ -36,20 +36,15 @@ func ask(ctx context.Context, f front, callers int, d time.Duration) (*hdrhistog
 	return all, failed
 }
 
-func caller(ctx context.Context, f front, stop time.Time) (*hdrhistogram.Histogram, error) {
+func caller(ctx context.Context, f front, i int, stop time.Time) (*hdrhistogram.Histogram, error) {
 	waits := hdrhistogram.New(1000, int64(time.Minute), 3)
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", f.addr)
+	c, err := dial(ctx, f, i)
 	if err != nil {
-		return waits, fmt.Errorf("connect: %w", err)
+		return waits, err
 	}
-	defer conn.Close()
-	r := bufio.NewReader(conn)
-	request := []byte(f.request)
+	defer c.close()
 	for began := time.Now(); began.Before(stop) && ctx.Err() == nil; {
-		if _, err := conn.Write(request); err != nil {
-			return waits, fmt.Errorf("send: %w", err)
-		}
-		if err := readAnswer(r); err != nil {
+		if err := c.exchange(); err != nil {
 			return waits, err
 		}
 		now := time.Now()
@@ -59,15 +54,41 @@ func caller(ctx context.Context, f front, stop time.Time) (*hdrhistogram.Histogr
 	return waits, nil
 }
 
+// line is one caller's connection to a front.
+type line struct {
+	conn    net.Conn
+	r       *bufio.Reader
+	request []byte
+	status  []byte
+}
+
+func dial(ctx context.Context, f front, i int) (*line, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", f.addrs[i%len(f.addrs)])
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return &line{conn, bufio.NewReader(conn), []byte(f.request), []byte(f.status)}, nil
+}
+
+func (c *line) close() { _ = c.conn.Close() }
+
+// exchange sends the request and reads the answer.
+func (c *line) exchange() error {
+	if _, err := c.conn.Write(c.request); err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	return readAnswer(c.r, c.status)
+}
+
 var contentLength = []byte("Content-Length: ")
 
-// readAnswer reads one answer of a known length and demands 200.
-func readAnswer(r *bufio.Reader) error {
+// readAnswer reads one answer of a known length, whose first line must begin with want.
+func readAnswer(r *bufio.Reader, want []byte) error {
 	status, err := r.ReadSlice('\n')
 	if err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
-	if !bytes.HasPrefix(status, []byte("HTTP/1.1 200 ")) {
+	if !bytes.HasPrefix(status, want) {
 		return fmt.Errorf("answered %q", bytes.TrimSpace(status))
 	}
 	length := -1

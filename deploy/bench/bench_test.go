@@ -10,14 +10,17 @@ import (
 	"time"
 )
 
-// One short round of everything: each subject decides, on a real Redis, and the report is whole. No rate is judged.
-func TestRunMeasuresEverySubject(t *testing.T) {
-	out, file := &bytes.Buffer{}, filepath.Join(t.TempDir(), "bench.json")
-	o := options{round: 50 * time.Millisecond, rounds: 1, out: file, loads: []load{{100, 4}}}
+// One hurried run of everything: each subject and front answers, on real Redis, and the report is whole. No rate is judged.
+func TestRunMeasuresEverything(t *testing.T) {
+	out, dir := &bytes.Buffer{}, t.TempDir()
+	o := defaults
+	o.hurry()
+	o.out, o.page = filepath.Join(dir, "bench.json"), filepath.Join(dir, "bench.md")
+	o.sections = "limiter,shapes,cluster,proxies,pace,fleet"
 	if err := run(t.Context(), out, o); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(file)
+	b, err := os.ReadFile(o.out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,38 +28,88 @@ func TestRunMeasuresEverySubject(t *testing.T) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Results) != len(subjects()) {
-		t.Errorf("%d results, want %d", len(r.Results), len(subjects()))
+	shaped := 0
+	for _, sub := range subjects() {
+		if sub.refuses {
+			shaped += 2
+		}
+		if sub.clusters {
+			shaped++
+		}
+		if !strings.Contains(out.String(), "| "+sub.name+" |") {
+			t.Errorf("%s is missing in the table", sub.name)
+		}
+	}
+	if want := len(subjects()) + shaped; len(r.Results) != want {
+		t.Errorf("%d results, want %d", len(r.Results), want)
 	}
 	for _, x := range r.Results {
 		if x.Decisions == 0 || x.P99 < x.P50 || x.ClientCPU <= 0 {
 			t.Errorf("%s: %+v", x.Subject, x.sample)
 		}
-		local := x.Subject == "x/time/rate map"
-		if calls := x.RedisCalls; (calls == 0) != local {
-			t.Errorf("%s: %v Redis calls per decision", x.Subject, calls)
+		if local := x.Subject == "x/time/rate map"; (x.RedisCalls == 0) != local {
+			t.Errorf("%s: %v Redis calls per decision", x.Subject, x.RedisCalls)
 		}
-		if !strings.Contains(out.String(), "| "+x.Subject+" |") {
-			t.Errorf("%s is missing in the table", x.Subject)
+		if x.Shape == refusing && x.Refused == 0 || x.Shape != refusing && x.Refused != 0 {
+			t.Errorf("%s %s: %v refused", x.Subject, x.Shape, x.Refused)
 		}
+	}
+	if len(r.Proxies) != 6 || len(r.Paced) != 9 || len(r.Fleet) != 2*fleetSize {
+		t.Errorf("%d fronts, %d paced, %d of a fleet", len(r.Proxies), len(r.Paced), len(r.Fleet))
+	}
+	for _, x := range append(r.Proxies, r.Fleet...) {
+		if x.Requests == 0 {
+			t.Errorf("%s: no requests", x.Front)
+		}
+	}
+	page, err := os.ReadFile(o.page)
+	if err != nil || !bytes.Equal(page, out.Bytes()) {
+		t.Errorf("the page differs from what was printed: %v", err)
 	}
 }
 
-func TestCompare(t *testing.T) {
-	r := report{Results: []result{
-		{"redis_rate", load{10_000, 128}, sample{PerSecond: 100, P99: 10, ClientCPU: 20, RedisCPU: 10}},
-		{"partidor batched", load{10_000, 128}, sample{PerSecond: 299, P99: 5, ClientCPU: 5, RedisCPU: 5}},
-	}}
-	r.compare()
-	got := map[string]bool{}
-	for _, x := range r.Ratios {
-		got[x.What] = x.Reached
+func TestJudge(t *testing.T) {
+	l := load{Keys: 10_000, Callers: 128}
+	s := func(rate float64, p99 time.Duration, cpu float64) sample {
+		return sample{PerSecond: rate, P99: p99, ClientCPU: cpu / 2, RedisCPU: cpu / 2}
 	}
-	want := map[string]bool{"rate": false, "p99": true, "CPU per decision": true}
+	r := report{
+		Results: []result{
+			{Subject: peer, load: l, Rounds: []sample{s(100, 10, 30), s(10, 10, 30), s(100, 10, 30)}},
+			{Subject: ours, load: l, Rounds: []sample{s(299, 5, 10), s(29, 5, 10), s(290, 6, 12)}},
+		},
+		Parts: []part{{Name: "Ingest", Values: map[string]float64{"keys/s": 200_000}}, {Name: "Build", Values: map[string]float64{"MB": 200.1}}},
+	}
+	r.judge()
+	got := map[string]bool{}
+	for _, x := range r.Targets {
+		what, _, _ := strings.Cut(x.What, ",")
+		got[what] = x.Reached
+	}
+	want := map[string]bool{"rate": false, "p99": true, "CPU per decision": true, "usage ingest": true, "snapshot of 500": false}
 	for what, reached := range want {
 		if v, ok := got[what]; !ok || v != reached {
 			t.Errorf("%s: reached %v (there: %v), want %v", what, v, ok, reached)
 		}
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	// 50,000/s × 48 µs = 2.4 cores of a gateway, × 6 µs = 0.3 of a Redis core; 1,000,000/s is twenty times that.
+	for _, c := range []struct {
+		load            float64
+		gateways, nodes int
+	}{{50_000, 1, 1}, {1_000_000, 20, 10}} {
+		if n := needs("", 48, 6, c.load); n.gateways != c.gateways || n.nodes != c.nodes {
+			t.Errorf("%v/s: %d gateways and %d nodes, want %d and %d", c.load, n.gateways, n.nodes, c.gateways, c.nodes)
+		}
+	}
+}
+
+func TestParseParts(t *testing.T) {
+	got := parseParts("p", "goos: linux\nBenchmarkLookup/hot/own-2   \t 3330\t 307120 ns/op\t 65.05 median-ns/look-up\nPASS\n")
+	if len(got) != 1 || got[0].Name != "Lookup/hot/own" || got[0].Values["median-ns/look-up"] != 65.05 || got[0].Values["ns/op"] != 307120 {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -8,74 +8,96 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
 )
 
 func main() {
-	round := flag.Duration("round", 1500*time.Millisecond, "length of one round")
-	rounds := flag.Int("rounds", 3, "rounds per subject and load")
-	out := flag.String("out", "", "also write the report to this file, as JSON")
-	proxies := flag.Int("proxies", 0, "measure the gateway beside a plain proxy instead, with so many `callers`")
-	only := flag.String("only", "", "comma-separated subjects; all if empty")
+	o := defaults
+	flag.DurationVar(&o.round, "round", o.round, "length of one round")
+	flag.IntVar(&o.rounds, "rounds", o.rounds, "rounds per subject and load")
+	flag.StringVar(&o.out, "out", "", "also write the report to this file, as JSON")
+	flag.StringVar(&o.page, "md", "", "also write the report to this file, as Markdown")
+	flag.StringVar(&o.only, "only", "", "comma-separated subjects of the limiter's sections; all if empty")
+	flag.StringVar(&o.sections, "sections", "", "comma-separated sections, of "+strings.Join(sectionNames(), ", ")+"; all if empty")
+	quick := flag.Bool("quick", false, "see that everything runs; the numbers mean nothing")
 	flag.Parse()
+	if *quick {
+		o.hurry()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o, err := options{*round, *rounds, *out, *only, loads}, error(nil)
-	if *proxies > 0 {
-		err = runProxies(ctx, os.Stdout, o, *proxies)
-	} else {
-		err = run(ctx, os.Stdout, o)
-	}
-	if err != nil {
+	if err := run(ctx, os.Stdout, o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-var loads = []load{{10_000, 32}, {10_000, 128}, {10_000, 512}, {1, 32}, {1, 128}}
-
+// options are what a run is made of.
 type options struct {
-	round  time.Duration
-	rounds int
-	out    string
-	only   string
-	loads  []load
+	round    time.Duration
+	rounds   int
+	out      string
+	page     string
+	only     string
+	sections string
+	loads    []load
+	callers  int  // of the proxies' sections
+	brief    bool // parts run once and only the small ones
+}
+
+// defaults take about ten minutes on two cores.
+var defaults = options{
+	round: 1500 * time.Millisecond, rounds: 3, callers: 64,
+	loads: []load{{Keys: 10_000, Callers: 32}, {Keys: 10_000, Callers: 128}, {Keys: 10_000, Callers: 512}, {Keys: 1, Callers: 32}, {Keys: 1, Callers: 128}},
+}
+
+// hurry makes a run of seconds of o.
+func (o *options) hurry() {
+	o.round, o.rounds, o.callers, o.brief = 50*time.Millisecond, 1, 4, true
+	o.loads = []load{{Keys: 100, Callers: 4}}
+}
+
+// section is one part of a run; it adds to the report what it measures.
+type section struct {
+	name string
+	run  func(ctx context.Context, o options, r *report) error
+}
+
+// sections in the order in which they run.
+var sections = []section{
+	{"limiter", runLimiter}, {"shapes", runShapes}, {"cluster", runCluster},
+	{"proxies", runProxies}, {"pace", runPace}, {"fleet", runFleet}, {"parts", runParts},
+}
+
+func sectionNames() []string {
+	var names []string
+	for _, s := range sections {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// chosen tells whether name is in a comma-separated list, in which nothing means everything.
+func chosen(list, name string) bool {
+	return list == "" || strings.Contains(","+list+",", ","+name+",")
 }
 
 func run(ctx context.Context, w io.Writer, o options) error {
-	s, err := startServer(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.stop()
-	r := report{When: time.Now(), Machine: machine(), Versions: versions(), Round: o.round, Rounds: o.rounds}
-	for _, l := range o.loads {
-		samples := map[string][]sample{}
-		for i := range o.rounds {
-			for _, sub := range subjects() {
-				if o.only != "" && !strings.Contains(","+o.only+",", ","+sub.name+",") {
-					continue
-				}
-				fmt.Fprintf(os.Stderr, "\r%-70s", fmt.Sprintf("%d keys, %d callers, round %d: %s", l.Keys, l.Callers, i+1, sub.name))
-				x, err := measure(ctx, s, sub, l, o.round)
-				if err != nil {
-					return err
-				}
-				samples[sub.name] = append(samples[sub.name], x)
-			}
+	r := &report{When: time.Now(), Machine: machine(), Versions: versions(), Round: o.round, Rounds: o.rounds}
+	for _, s := range sections {
+		if !chosen(o.sections, s.name) {
+			continue
 		}
-		for _, sub := range subjects() {
-			if xs := samples[sub.name]; len(xs) > 0 {
-				r.Results = append(r.Results, result{sub.name, l, median(xs)})
-			}
+		began := time.Now()
+		if err := s.run(ctx, o, r); err != nil {
+			return fmt.Errorf("section %s: %w", s.name, err)
 		}
+		r.Took = append(r.Took, took{s.name, time.Since(began).Seconds()})
 	}
-	fmt.Fprintf(os.Stderr, "\r%-70s\r", "")
-	r.compare()
+	progress("")
+	r.judge()
 	if o.out != "" {
 		b, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {
@@ -85,24 +107,18 @@ func run(ctx context.Context, w io.Writer, o options) error {
 			return fmt.Errorf("write the report: %w", err)
 		}
 	}
+	if o.page != "" {
+		f, err := os.Create(o.page)
+		if err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+		defer f.Close()
+		w = io.MultiWriter(w, f)
+	}
 	return r.markdown(w)
 }
 
-func machine() map[string]string {
-	return map[string]string{"os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": fmt.Sprint(runtime.NumCPU()), "go": runtime.Version()}
-}
-
-// versions of the subjects, from the build.
-func versions() map[string]string {
-	v := map[string]string{}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, d := range info.Deps {
-			for _, name := range []string{"redis/go-redis", "redis_rate", "throttled", "x/time"} {
-				if strings.Contains(d.Path, name) {
-					v[d.Path] = d.Version
-				}
-			}
-		}
-	}
-	return v
+// progress tells on the terminal what is being measured.
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "\r%-78s\r", fmt.Sprintf(format, args...))
 }

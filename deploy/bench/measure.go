@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,8 +18,29 @@ var errRefused = errors.New("refused although there was room")
 
 // load is one way to ask: so many distinct keys, so many callers that each ask again as soon as they are answered.
 type load struct {
-	Keys    int `json:"keys"`
-	Callers int `json:"callers"`
+	Keys    int    `json:"keys"`
+	Callers int    `json:"callers"`
+	Shape   string `json:"shape,omitempty"`
+}
+
+// The shapes of a load besides the plain one, every key as often as any other and nothing refused.
+const (
+	zipf      = "zipf"      // the first keys have most of the requests
+	refusing  = "refusing"  // every tenth key has a limit that is soon used up
+	clustered = "clustered" // on a Redis Cluster
+)
+
+// usedUp tells whether key i is one that is refused.
+func (l load) usedUp(i int) bool { return l.Shape == refusing && i%10 == 0 }
+
+// picker gives a caller its keys, in an order of its own.
+func (l load) picker(caller int) func() int {
+	random := rand.New(rand.NewPCG(uint64(caller), 1))
+	if l.Shape == zipf {
+		z := rand.NewZipf(random, 1.1, 1, uint64(l.Keys-1))
+		return func() int { return int(z.Uint64()) }
+	}
+	return func() int { return random.IntN(l.Keys) }
 }
 
 // sample is what one round of one subject gave.
@@ -30,18 +52,19 @@ type sample struct {
 	ClientCPU  float64       `json:"client_cpu_us"` // per decision, this process
 	RedisCPU   float64       `json:"redis_cpu_us"`  // per decision, the server
 	RedisCalls float64       `json:"redis_calls"`   // per decision
+	Refused    float64       `json:"refused"`       // of all decisions
 }
 
 func measure(ctx context.Context, s *server, sub subject, l load, round time.Duration) (sample, error) {
-	if err := s.ctl.FlushAll(ctx).Err(); err != nil {
-		return sample{}, fmt.Errorf("empty redis: %w", err)
+	if err := s.flush(ctx); err != nil {
+		return sample{}, err
 	}
-	decide, end, err := sub.begin(s.addr, l.Keys, l.Callers)
+	decide, end, err := sub.begin(s, l)
 	if err != nil {
 		return sample{}, err
 	}
 	defer end()
-	if err := drive(ctx, decide, l, round/10, nil); err != nil { // connections, script cache
+	if _, err := drive(ctx, decide, l, round/10, nil); err != nil { // connections, script cache
 		return sample{}, fmt.Errorf("warm %s: %w", sub.name, err)
 	}
 	before, err := s.read(ctx)
@@ -53,7 +76,8 @@ func measure(ctx context.Context, s *server, sub subject, l load, round time.Dur
 	for i := range waits {
 		waits[i] = hdrhistogram.New(100, int64(time.Minute), 3)
 	}
-	if err := drive(ctx, decide, l, round, waits); err != nil {
+	refused, err := drive(ctx, decide, l, round, waits)
+	if err != nil {
 		return sample{}, fmt.Errorf("measure %s: %w", sub.name, err)
 	}
 	took, spent := time.Since(began), processCPU()-cpu
@@ -72,23 +96,32 @@ func measure(ctx context.Context, s *server, sub subject, l load, round time.Dur
 		ClientCPU:  spent.Seconds() * 1e6 / n,
 		RedisCPU:   (after.cpu - before.cpu).Seconds() * 1e6 / n,
 		RedisCalls: (after.calls - before.calls) / n,
+		Refused:    float64(refused) / n,
 	}, nil
 }
 
-// drive runs the callers for d. Every caller walks the keys in an order of its own. waits may be nil.
-func drive(ctx context.Context, decide func(context.Context, int) error, l load, d time.Duration, waits []*hdrhistogram.Histogram) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// drive runs the callers for d and counts refusals. waits may be nil.
+func drive(ctx context.Context, decide decider, l load, d time.Duration, waits []*hdrhistogram.Histogram) (int64, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var refused atomic.Int64
 	var wg sync.WaitGroup
-	var once sync.Once
-	var failed error
 	stop := time.Now().Add(d)
 	for c := range l.Callers {
 		wg.Go(func() {
-			random := rand.New(rand.NewPCG(uint64(c), 1))
+			pick, count := l.picker(c), int64(0)
+			defer func() { refused.Add(count) }()
 			for began := time.Now(); began.Before(stop) && ctx.Err() == nil; {
-				if err := decide(ctx, random.IntN(l.Keys)); err != nil {
-					once.Do(func() { failed = err; cancel() })
+				key := pick()
+				allowed, err := decide(ctx, key)
+				if err == nil && !allowed {
+					count++
+					if !l.usedUp(key) {
+						err = errRefused
+					}
+				}
+				if err != nil {
+					cancel(err)
 					return
 				}
 				now := time.Now()
@@ -100,10 +133,7 @@ func drive(ctx context.Context, decide func(context.Context, int) error, l load,
 		})
 	}
 	wg.Wait()
-	if failed != nil {
-		return failed
-	}
-	return ctx.Err()
+	return refused.Load(), context.Cause(ctx)
 }
 
 // median picks the round with the middle rate, whole, so that its figures belong together.

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -11,79 +11,91 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	gateway "partidor.dev/partidor/gateway/app"
 )
 
-// front is one way to an upstream: an address, and the head that callers send.
+// front is one way to an upstream: addresses, which callers spread over, the head that callers send, and the answer they
+// must get. redis is the server it asks, nil for none.
 type front struct {
 	name    string
-	addr    string
+	addrs   []string
 	request string
-}
-
-// proxyReport is one run of the proxies.
-type proxyReport struct {
-	When    time.Time         `json:"when"`
-	Machine map[string]string `json:"machine"`
-	Callers int               `json:"callers"`
-	Results []proxyResult     `json:"results"`
+	status  string
+	redis   *server
 }
 
 type proxyResult struct {
-	Front string `json:"front"`
+	Front   string `json:"front"`
+	Callers int    `json:"callers"`
 	proxySample
 }
 
 // proxySample is what one round of one front gave. CPU and allocations are of the whole process per request: callers,
 // front and upstream; only their differences between fronts mean something.
 type proxySample struct {
-	Requests  int64         `json:"requests"`
-	PerSecond float64       `json:"per_second"`
-	P50       time.Duration `json:"p50_ns"`
-	P99       time.Duration `json:"p99_ns"`
-	CPU       float64       `json:"cpu_us"`
-	Allocs    float64       `json:"allocs"`
+	Requests   int64         `json:"requests"`
+	PerSecond  float64       `json:"per_second"`
+	P50        time.Duration `json:"p50_ns"`
+	P99        time.Duration `json:"p99_ns"`
+	CPU        float64       `json:"cpu_us"`
+	Allocs     float64       `json:"allocs"`
+	RedisCPU   float64       `json:"redis_cpu_us"`
+	RedisCalls float64       `json:"redis_calls"`
 }
 
-// runProxies measures the gateway with its limiter, without it, and a plain httputil.ReverseProxy: one upstream, one load,
-// rounds that take turns.
-func runProxies(ctx context.Context, w io.Writer, o options, callers int) error {
+// runProxies measures the gateway with its limiter, without it, with tokens taken ahead, refusing, without Redis, and a plain
+// httputil.ReverseProxy: one upstream, one load, rounds that take turns.
+func runProxies(ctx context.Context, o options, r *report) error {
 	s, err := startServer(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	fronts, end, err := startFronts(ctx, s.addr)
+	fronts, end, err := startFronts(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer end()
+	r.Proxies, err = competeFronts(ctx, o, fronts)
+	return err
+}
+
+// competeFronts measures fronts in rounds that take turns; the median round counts.
+func competeFronts(ctx context.Context, o options, fronts []front) (results []proxyResult, err error) {
 	samples := map[string][]proxySample{}
-	for range o.rounds {
+	for i := range o.rounds {
 		for _, f := range fronts {
-			if _, err := ask(ctx, f, callers, o.round/10); err != nil {
-				return fmt.Errorf("warm %s: %w", f.name, err)
+			progress("%d callers, round %d: %s", o.callers, i+1, f.name)
+			if _, err := ask(ctx, f, o.callers, o.round/5); err != nil {
+				return nil, fmt.Errorf("warm %s: %w", f.name, err)
 			}
-			x, err := measureFront(ctx, f, callers, o.round)
+			x, err := measureFront(ctx, f, o.callers, o.round)
 			if err != nil {
-				return fmt.Errorf("measure %s: %w", f.name, err)
+				return nil, fmt.Errorf("measure %s: %w", f.name, err)
 			}
 			samples[f.name] = append(samples[f.name], x)
 		}
 	}
-	r := proxyReport{When: time.Now(), Machine: machine(), Callers: callers}
 	for _, f := range fronts {
-		r.Results = append(r.Results, proxyResult{f.name, medianFront(samples[f.name])})
+		results = append(results, proxyResult{f.name, o.callers, medianFront(samples[f.name])})
 	}
-	return r.markdown(w, o)
+	return results, nil
 }
 
-const plainFront, openFront, limitedFront = "httputil.ReverseProxy", "gateway, unlimited route", "gateway, limited"
+const (
+	plainFront    = "httputil.ReverseProxy"
+	openFront     = "gateway, unlimited route"
+	limitedFront  = "gateway, limited"
+	aheadFront    = "gateway, limited, tokens taken ahead"
+	refusedFront  = "gateway, refused"
+	fallbackFront = "gateway, limited, Redis away"
+)
 
 // startFronts starts the upstream and everything in front of it.
-func startFronts(ctx context.Context, redisAddr string) (fronts []front, end func(), err error) {
+func startFronts(ctx context.Context, redis *server) (fronts []front, end func(), err error) {
 	var ends []func()
 	end = func() {
 		for i := len(ends) - 1; i >= 0; i-- {
@@ -100,7 +112,7 @@ func startFronts(ctx context.Context, redisAddr string) (fronts []front, end fun
 		go func() { _ = s.Serve(l) }()
 		return l.Addr().String(), nil
 	}
-	upstream, err := serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"ok":true}`) }))
+	upstream, err := serve(http.HandlerFunc(answer))
 	if err != nil {
 		return nil, end, err
 	}
@@ -113,18 +125,46 @@ func startFronts(ctx context.Context, redisAddr string) (fronts []front, end fun
 		end()
 		return nil, end, err
 	}
-	addr, stop, err := startGateway(ctx, upstream, redisAddr)
+	addr, stop, err := startGateway(ctx, upstream, redis.addr)
 	if err != nil {
 		end()
 		return nil, end, err
 	}
 	ends = append(ends, stop)
-	head := func(path string) string {
-		return "GET " + path + " HTTP/1.1\r\nHost: bench\r\nX-Api-Key: bench\r\nUser-Agent: bench\r\n\r\n"
+	if first, err := dial(ctx, front{addrs: []string{addr}, request: head("/refused/1"), status: okStatus}, 0); err == nil {
+		_ = first.exchange() // the one token that there is
+		first.close()
 	}
+	alone, stop, err := startAlone(ctx, upstream)
+	if err != nil {
+		end()
+		return nil, end, err
+	}
+	ends = append(ends, stop)
 	return []front{
-		{plainFront, plain, head("/limited/1")}, {openFront, addr, head("/open/1")}, {limitedFront, addr, head("/limited/1")},
+		{plainFront, []string{plain}, head("/limited/1"), okStatus, nil},
+		{openFront, []string{addr}, head("/open/1"), okStatus, redis},
+		{limitedFront, []string{addr}, head("/limited/1"), okStatus, redis},
+		{aheadFront, []string{addr}, head("/ahead/1"), okStatus, redis},
+		{refusedFront, []string{addr}, head("/refused/1"), "HTTP/1.1 429 ", redis},
+		{fallbackFront, []string{alone}, head("/limited/1"), okStatus, nil},
 	}, end, nil
+}
+
+const okStatus = "HTTP/1.1 200 "
+
+func head(path string) string {
+	return "GET " + path + " HTTP/1.1\r\nHost: bench\r\nX-Api-Key: bench\r\nUser-Agent: bench\r\n\r\n"
+}
+
+// startAlone starts a gateway and takes its Redis away.
+func startAlone(ctx context.Context, upstream string) (addr string, stop func(), err error) {
+	s, err := startServer(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	defer s.stop()
+	return startGateway(ctx, upstream, s.addr)
 }
 
 const gatewayConfig = `
@@ -134,6 +174,8 @@ upstreams: {u: {targets: [{url: "http://%s"}]}}
 routes:
   - {id: limited, path: "/limited/{id}", upstream: u}
   - {id: open, path: "/open/{id}", upstream: u, unlimited: true}
+  - {id: ahead, path: "/ahead/{id}", upstream: u}
+  - {id: refused, path: "/refused/{id}", upstream: u}
 redis: {addresses: ["%s"]}
 rules: {file: %q}
 decision: {deadline: 100ms}
@@ -145,6 +187,8 @@ revision: 1
 regions: {eu: 100%}
 rules:
   - {tenant: "*", route: limited, capacity: 1000000, refill_per_second: 1000000}
+  - {tenant: "*", route: ahead, capacity: 1000000, refill_per_second: 1000000, prefetch: true}
+  - {tenant: "*", route: refused, capacity: 1, refill_per_second: 1, refill_period_seconds: 315576000}
 `
 
 // startGateway runs the shipped gateway in this process.
@@ -188,6 +232,13 @@ func startGateway(ctx context.Context, upstream, redisAddr string) (addr string,
 
 func measureFront(ctx context.Context, f front, callers int, d time.Duration) (proxySample, error) {
 	var before, after runtime.MemStats
+	var asked, answered reading
+	var err error
+	if f.redis != nil {
+		if asked, err = f.redis.read(ctx); err != nil {
+			return proxySample{}, err
+		}
+	}
 	runtime.ReadMemStats(&before)
 	cpu, began := processCPU(), time.Now()
 	waits, err := ask(ctx, f, callers, d)
@@ -196,10 +247,23 @@ func measureFront(ctx context.Context, f front, callers int, d time.Duration) (p
 	}
 	took, spent := time.Since(began), processCPU()-cpu
 	runtime.ReadMemStats(&after)
+	if f.redis != nil {
+		if answered, err = f.redis.read(ctx); err != nil {
+			return proxySample{}, err
+		}
+	}
 	n := float64(waits.TotalCount())
 	return proxySample{
 		Requests: waits.TotalCount(), PerSecond: n / took.Seconds(),
 		P50: time.Duration(waits.ValueAtQuantile(50)), P99: time.Duration(waits.ValueAtQuantile(99)),
 		CPU: spent.Seconds() * 1e6 / n, Allocs: float64(after.Mallocs-before.Mallocs) / n,
+		RedisCPU: (answered.cpu - asked.cpu).Seconds() * 1e6 / n, RedisCalls: (answered.calls - asked.calls) / n,
 	}, nil
+}
+
+// medianFront picks the round with the middle rate, whole.
+func medianFront(rounds []proxySample) proxySample {
+	s := slices.Clone(rounds)
+	slices.SortFunc(s, func(a, b proxySample) int { return cmp.Compare(a.PerSecond, b.PerSecond) })
+	return s[len(s)/2]
 }

@@ -1,107 +1,110 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
-	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"time"
 )
 
-// result is the median of one subject under one load.
+// result is the median of one subject under one load, and its rounds.
 type result struct {
 	Subject string `json:"subject"`
 	load
 	sample
+	Rounds []sample `json:"rounds"`
+}
+
+// took is how long a section ran.
+type took struct {
+	Section string  `json:"section"`
+	Seconds float64 `json:"seconds"`
 }
 
 // report is the whole run.
 type report struct {
 	When     time.Time         `json:"when"`
 	Machine  map[string]string `json:"machine"`
+	Versions map[string]string `json:"versions"`
 	Round    time.Duration     `json:"round_ns"`
 	Rounds   int               `json:"rounds"`
+	Took     []took            `json:"took"`
+	Targets  []target          `json:"targets"`
 	Results  []result          `json:"results"`
-	Ratios   []ratio           `json:"ratios"`
-	Versions map[string]string `json:"versions"`
+	Proxies  []proxyResult     `json:"proxies"`
+	Paced    []pacedResult     `json:"paced"`
+	Fleet    []proxyResult     `json:"fleet"`
+	Parts    []part            `json:"parts"`
 }
 
-// ratio is one target of DESIGN's table, as measured in this run.
-type ratio struct {
-	What     string  `json:"what"`
-	Value    float64 `json:"value"`
-	Target   string  `json:"target"`
-	Reached  bool    `json:"reached"`
-	Callers  int     `json:"callers"`
-	Keys     int     `json:"keys"`
-	Compared string  `json:"compared"`
-}
-
-func (r *report) find(subject string, l load) (result, bool) {
-	for _, x := range r.Results {
-		if x.Subject == subject && x.load == l {
-			return x, true
+func machine() map[string]string {
+	m := map[string]string{"os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": fmt.Sprint(runtime.NumCPU()), "go": runtime.Version()}
+	if f, err := os.Open("/proc/cpuinfo"); err == nil {
+		defer f.Close()
+		for s := bufio.NewScanner(f); s.Scan(); {
+			if name, model, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
+				m["model"] = strings.TrimSpace(model)
+				break
+			}
 		}
 	}
-	return result{}, false
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		m["load before"] = strings.Join(strings.Fields(string(load))[:3], " ")
+	}
+	return m
 }
 
-// compare fills in the ratios that the design asks for: Partidor's batched store against redis_rate.
-func (r *report) compare() {
-	const ours, peer = "partidor batched", "redis_rate"
-	add := func(l load, what string, value float64, target string, reached bool) {
-		r.Ratios = append(r.Ratios, ratio{what, value, target, reached, l.Callers, l.Keys, ours + " : " + peer})
-	}
-	for _, l := range []load{{10_000, 32}, {10_000, 128}} {
-		a, ok := r.find(ours, l)
-		b, there := r.find(peer, l)
-		if !ok || !there {
-			continue
-		}
-		rate := a.PerSecond / b.PerSecond
-		if l.Callers == 32 {
-			add(l, "rate", rate, "≥ 1.5", rate >= 1.5)
-			continue
-		}
-		p99 := float64(a.P99) / float64(b.P99)
-		cpu := (a.ClientCPU + a.RedisCPU) / (b.ClientCPU + b.RedisCPU)
-		add(l, "rate", rate, "≥ 3", rate >= 3)
-		add(l, "p99", p99, "≤ 0.5", p99 <= 0.5)
-		add(l, "CPU per decision", cpu, "≤ 0.333", cpu <= 1.0/3)
-	}
-	l := load{10_000, 512}
-	if a, ok := r.find(ours, l); ok {
-		if ping, there := r.find("ping", load{10_000, 128}); there {
-			rate := a.PerSecond / ping.PerSecond
-			r.Ratios = append(r.Ratios, ratio{"saturated rate", rate, "≥ 1.5", rate >= 1.5, 512, l.Keys, ours + " : ping at 128"})
+// versions of the subjects, from the build.
+func versions() map[string]string {
+	v := map[string]string{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			for _, name := range []string{"redis/go-redis", "redis_rate", "throttled", "x/time"} {
+				if strings.Contains(d.Path, name) {
+					v[d.Path] = d.Version
+				}
+			}
 		}
 	}
+	return v
 }
 
-func (r *report) markdown(w io.Writer) error {
-	p := printer{w: w}
-	p.line("# Decisions on one Redis\n")
-	p.line("%s, %d rounds of %v each, the median round counts. %v\n", r.When.UTC().Format(time.DateOnly), r.Rounds, r.Round, r.Machine)
-	p.line("| subject | keys | callers | decisions/s | p50 ms | p99 ms | CPU µs client + Redis | Redis calls per decision |")
-	p.line("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-	for _, x := range r.Results {
-		p.line("| %s | %d | %d | %.0f | %.2f | %.2f | %.1f + %.1f | %.3f |", x.Subject, x.Keys, x.Callers, x.PerSecond,
-			x.P50.Seconds()*1e3, x.P99.Seconds()*1e3, x.ClientCPU, x.RedisCPU, x.RedisCalls)
+func (r *report) find(subject string, l load) *result {
+	for i := range r.Results {
+		if r.Results[i].Subject == subject && r.Results[i].load == l {
+			return &r.Results[i]
+		}
 	}
-	p.line("\n| ratio | callers | measured | target | reached |")
-	p.line("| --- | ---: | ---: | --- | --- |")
-	for _, x := range r.Ratios {
-		p.line("| %s, %s | %d | %.2f | %s | %v |", x.Compared, x.What, x.Callers, x.Value, x.Target, x.Reached)
-	}
-	return p.err
+	return nil
 }
 
-// printer keeps the first error of many lines.
-type printer struct {
-	w   io.Writer
-	err error
+func findFront(list []proxyResult, name string) *proxySample {
+	for i := range list {
+		if list[i].Front == name {
+			return &list[i].proxySample
+		}
+	}
+	return nil
 }
 
-func (p *printer) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+func (r *report) paced(name string, part float64) *pacedResult {
+	for i := range r.Paced {
+		if r.Paced[i].Front == name && r.Paced[i].Load == part {
+			return &r.Paced[i]
+		}
 	}
+	return nil
+}
+
+func (r *report) part(name, unit string) (float64, bool) {
+	for _, p := range r.Parts {
+		if p.Name == name {
+			v, ok := p.Values[unit]
+			return v, ok
+		}
+	}
+	return 0, false
 }

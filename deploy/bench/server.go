@@ -13,38 +13,46 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// server is the redis-server all subjects share.
+// server is the Redis that all subjects share: one redis-server, or the masters of a cluster.
 type server struct {
-	addr string
+	addr string // of the first
 	cmd  *exec.Cmd
 	dir  string
 	ctl  *redis.Client
+	// others are the cluster's further masters.
+	others []*server
 }
 
-func startServer(ctx context.Context) (*server, error) {
+func (s *server) all() []*server { return append([]*server{s}, s.others...) }
+
+func (s *server) addrs() (addrs []string) {
+	for _, one := range s.all() {
+		addrs = append(addrs, one.addr)
+	}
+	return addrs
+}
+
+func startServer(ctx context.Context, config ...string) (*server, error) {
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, fmt.Errorf("find redis-server (install it with `make deps`): %w", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := freeAddr(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("find a free port: %w", err)
+		return nil, err
 	}
-	addr := l.Addr().String()
 	_, port, _ := net.SplitHostPort(addr)
-	if err := l.Close(); err != nil {
-		return nil, fmt.Errorf("find a free port: %w", err)
-	}
 	dir, err := os.MkdirTemp("", "partidor-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for redis: %w", err)
 	}
-	cmd := exec.Command(binary, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--loglevel", "warning")
+	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--loglevel", "warning"}, config...)
+	cmd := exec.Command(binary, args...)
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start redis-server: %w", err)
 	}
 	s := &server{addr: addr, cmd: cmd, dir: dir, ctl: redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})}
-	for range 100 {
+	for range 1000 {
 		if err = s.ctl.Ping(ctx).Err(); err == nil {
 			return s, nil
 		}
@@ -59,14 +67,37 @@ func startServer(ctx context.Context) (*server, error) {
 	return nil, fmt.Errorf("wait for redis-server: %w", err)
 }
 
-func (s *server) stop() {
-	_ = s.ctl.Close()
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-	_ = os.RemoveAll(s.dir)
+func freeAddr(ctx context.Context) (string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return addr, nil
 }
 
-// reading is the server's own account of its work so far.
+func (s *server) stop() {
+	for _, one := range s.all() {
+		_ = one.ctl.Close()
+		_ = one.cmd.Process.Kill()
+		_ = one.cmd.Wait()
+		_ = os.RemoveAll(one.dir)
+	}
+}
+
+func (s *server) flush(ctx context.Context) error {
+	for _, one := range s.all() {
+		if err := one.ctl.FlushAll(ctx).Err(); err != nil {
+			return fmt.Errorf("empty redis: %w", err)
+		}
+	}
+	return nil
+}
+
+// reading is the servers' own account of their work so far.
 type reading struct {
 	cpu   time.Duration
 	calls float64 // commands that clients sent
@@ -76,19 +107,21 @@ type reading struct {
 var fromClients = []string{"ping", "eval", "evalsha", "fcall", "multi"}
 
 func (s *server) read(ctx context.Context) (reading, error) {
-	cpu, err := s.ctl.Info(ctx, "cpu").Result()
-	if err != nil {
-		return reading{}, fmt.Errorf("read redis's CPU time: %w", err)
-	}
-	stats, err := s.ctl.Info(ctx, "commandstats").Result()
-	if err != nil {
-		return reading{}, fmt.Errorf("read redis's command counts: %w", err)
-	}
 	var r reading
-	seconds := field(cpu, "used_cpu_user:") + field(cpu, "used_cpu_sys:")
-	r.cpu = time.Duration(seconds * float64(time.Second))
-	for _, name := range fromClients {
-		r.calls += field(stats, "cmdstat_"+name+":calls=")
+	for _, one := range s.all() {
+		cpu, err := one.ctl.Info(ctx, "cpu").Result()
+		if err != nil {
+			return reading{}, fmt.Errorf("read redis's CPU time: %w", err)
+		}
+		stats, err := one.ctl.Info(ctx, "commandstats").Result()
+		if err != nil {
+			return reading{}, fmt.Errorf("read redis's command counts: %w", err)
+		}
+		seconds := field(cpu, "used_cpu_user:") + field(cpu, "used_cpu_sys:")
+		r.cpu += time.Duration(seconds * float64(time.Second))
+		for _, name := range fromClients {
+			r.calls += field(stats, "cmdstat_"+name+":calls=")
+		}
 	}
 	return r, nil
 }

@@ -23,33 +23,41 @@ const (
 	perSecond = 100_000
 )
 
-// subject is one way to decide. begin makes ready for so many keys; decide is one decision for key i.
+// decider is one decision for key i.
+type decider func(ctx context.Context, i int) (allowed bool, err error)
+
+// subject is one way to decide. begin makes ready for a load.
 type subject struct {
 	name  string
-	begin func(addr string, keys, callers int) (decide func(ctx context.Context, i int) error, end func(), err error)
+	begin func(s *server, l load) (decide decider, end func(), err error)
+	// refuses: it takes part where some keys are used up; clusters: where Redis is a cluster.
+	refuses, clusters bool
 }
 
 func subjects() []subject {
 	return []subject{
-		{"ping", beginPing},
-		{"evalsha", beginScript},
-		{"redis_rate", beginRedisRate},
-		{"throttled", beginThrottled},
-		{"partidor plain", func(addr string, keys, callers int) (func(context.Context, int) error, func(), error) {
-			return beginPartidor(addr, keys, bucket.Options{BatchSize: 1, Workers: min(callers, poolSize)})
+		{name: "ping", begin: beginPing},
+		{name: "evalsha", begin: beginScript},
+		{name: "redis_rate", begin: beginRedisRate, refuses: true, clusters: true},
+		{name: "throttled", begin: beginThrottled},
+		{name: "partidor plain", begin: func(s *server, l load) (decider, func(), error) {
+			return beginPartidor(s, l, bucket.Options{BatchSize: 1, Workers: min(l.Callers, poolSize)})
 		}},
-		{"partidor batched", func(addr string, keys, _ int) (func(context.Context, int) error, func(), error) {
-			return beginPartidor(addr, keys, bucket.Options{})
-		}},
-		{"x/time/rate map", beginLocal},
+		{name: ours, begin: func(s *server, l load) (decider, func(), error) {
+			return beginPartidor(s, l, bucket.Options{})
+		}, refuses: true, clusters: true},
+		{name: "x/time/rate map", begin: beginLocal, refuses: true},
 	}
 }
+
+// ours is the store as the gateway uses it, peer the one it is compared with.
+const ours, peer = "partidor batched", "redis_rate"
 
 // poolSize is go-redis's own default on a machine of this size times two: every subject has the same number of connections.
 const poolSize = 32
 
-func client(addr string) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: poolSize})
+func client(s *server) redis.UniversalClient {
+	return redis.NewUniversalClient(&redis.UniversalOptions{Addrs: s.addrs(), PoolSize: poolSize})
 }
 
 func names(keys int) []string {
@@ -61,9 +69,9 @@ func names(keys int) []string {
 }
 
 // beginPing is the floor: a round trip that decides nothing.
-func beginPing(addr string, _, _ int) (func(context.Context, int) error, func(), error) {
-	c := client(addr)
-	return func(ctx context.Context, _ int) error { return c.Ping(ctx).Err() }, func() { _ = c.Close() }, nil
+func beginPing(s *server, _ load) (decider, func(), error) {
+	c := client(s)
+	return func(ctx context.Context, _ int) (bool, error) { return true, c.Ping(ctx).Err() }, func() { _ = c.Close() }, nil
 }
 
 // plainScript is the smallest honest token bucket: what a team writes on its first day.
@@ -78,31 +86,32 @@ redis.call('HSET', KEYS[1], 'tokens', string.format('%.17g', tokens - ok), 'ts',
 redis.call('PEXPIRE', KEYS[1], math.ceil(2000 * cap / rate))
 return {ok, tostring(tokens - ok)}`
 
-func beginScript(addr string, keys, _ int) (func(context.Context, int) error, func(), error) {
-	c, script, key := client(addr), redis.NewScript(plainScript), names(keys)
+func beginScript(s *server, l load) (decider, func(), error) {
+	c, script, key := client(s), redis.NewScript(plainScript), names(l.Keys)
 	for i := range key {
 		key[i] = "plain:" + key[i]
 	}
-	return func(ctx context.Context, i int) error {
-		return script.Run(ctx, c, []string{key[i]}, burst, perSecond).Err()
+	return func(ctx context.Context, i int) (bool, error) {
+		return true, script.Run(ctx, c, []string{key[i]}, burst, perSecond).Err()
 	}, func() { _ = c.Close() }, nil
 }
 
-func beginRedisRate(addr string, keys, _ int) (func(context.Context, int) error, func(), error) {
-	c, key := client(addr), names(keys)
+func beginRedisRate(s *server, l load) (decider, func(), error) {
+	c, key := client(s), names(l.Keys)
 	limiter := redis_rate.NewLimiter(c)
-	l := redis_rate.Limit{Rate: perSecond, Burst: burst, Period: time.Second}
-	return func(ctx context.Context, i int) error {
-		r, err := limiter.Allow(ctx, key[i], l)
-		if err == nil && r.Allowed != 1 {
-			return errRefused
+	wide := redis_rate.Limit{Rate: perSecond, Burst: burst, Period: time.Second}
+	return func(ctx context.Context, i int) (bool, error) {
+		most := wide
+		if l.usedUp(i) {
+			most = redis_rate.PerHour(1)
 		}
-		return err
+		r, err := limiter.Allow(ctx, key[i], most)
+		return err == nil && r.Allowed == 1, err
 	}, func() { _ = c.Close() }, nil
 }
 
-func beginThrottled(addr string, keys, _ int) (func(context.Context, int) error, func(), error) {
-	c, key := client(addr), names(keys)
+func beginThrottled(s *server, l load) (decider, func(), error) {
+	c, key := client(s), names(l.Keys)
 	store, err := goredisstore.NewCtx(c, "throttled:")
 	if err != nil {
 		return nil, nil, fmt.Errorf("begin throttled: %w", err)
@@ -112,36 +121,34 @@ func beginThrottled(addr string, keys, _ int) (func(context.Context, int) error,
 		return nil, nil, fmt.Errorf("begin throttled: %w", err)
 	}
 	limiter.SetMaxCASAttemptsLimit(1000)
-	return func(ctx context.Context, i int) error {
+	return func(ctx context.Context, i int) (bool, error) {
 		refused, _, err := limiter.RateLimitCtx(ctx, key[i], 1)
-		if refused {
-			return errRefused
-		}
-		return err
+		return !refused, err
 	}, func() { _ = c.Close() }, nil
 }
 
-func beginPartidor(addr string, keys int, o bucket.Options) (func(context.Context, int) error, func(), error) {
-	c, err := redisconn.New(redisconn.Options{Addrs: []string{addr}, PoolSize: poolSize})
+func beginPartidor(s *server, l load, o bucket.Options) (decider, func(), error) {
+	c, err := redisconn.New(redisconn.Options{Addrs: s.addrs(), Cluster: len(s.addrs()) > 1, PoolSize: poolSize})
 	if err != nil {
 		return nil, nil, fmt.Errorf("begin partidor: %w", err)
 	}
 	o.Client = c
 	store := bucket.NewRedis(o)
-	rule := &limit.Rule{Capacity: burst, Refill: perSecond, PeriodSeconds: 1}
-	limits := make([][]bucket.Limit, keys)
-	for i, tenant := range names(keys) {
+	wide := &limit.Rule{Capacity: burst, Refill: perSecond, PeriodSeconds: 1}
+	small := &limit.Rule{Capacity: 1, Refill: 1, PeriodSeconds: 3600}
+	limits := make([][]bucket.Limit, l.Keys)
+	for i, tenant := range names(l.Keys) {
 		limits[i] = []bucket.Limit{{
-			Key: limit.Key{Tenant: tenant, Route: "create-order"}, Rule: rule, Base: limit.Whole, Cost: 1,
+			Key: limit.Key{Tenant: tenant, Route: "create-order"}, Rule: wide, Base: limit.Whole, Cost: 1,
 			Revision: limit.Revision{Epoch: 1, Number: 1},
 		}}
+		if l.usedUp(i) {
+			limits[i][0].Rule = small
+		}
 	}
-	return func(ctx context.Context, i int) error {
+	return func(ctx context.Context, i int) (bool, error) {
 			d, err := store.Take(ctx, limits[i])
-			if err == nil && d.Outcome != limit.Allowed {
-				return errRefused
-			}
-			return err
+			return d.Outcome == limit.Allowed, err
 		}, func() {
 			store.Close()
 			_ = c.Close()
@@ -149,17 +156,18 @@ func beginPartidor(addr string, keys int, o bucket.Options) (func(context.Contex
 }
 
 // beginLocal is the other floor: no Redis, no sharing, nothing that survives a restart.
-func beginLocal(_ string, keys, _ int) (func(context.Context, int) error, func(), error) {
+func beginLocal(_ *server, l load) (decider, func(), error) {
 	var limiters sync.Map
-	key := names(keys)
-	return func(_ context.Context, i int) error {
-		l, ok := limiters.Load(key[i])
+	key := names(l.Keys)
+	return func(_ context.Context, i int) (bool, error) {
+		have, ok := limiters.Load(key[i])
 		if !ok {
-			l, _ = limiters.LoadOrStore(key[i], rate.NewLimiter(perSecond, burst))
+			wide := rate.NewLimiter(perSecond, burst)
+			if l.usedUp(i) {
+				wide = rate.NewLimiter(rate.Every(time.Hour), 1)
+			}
+			have, _ = limiters.LoadOrStore(key[i], wide)
 		}
-		if !l.(*rate.Limiter).Allow() {
-			return errRefused
-		}
-		return nil
+		return have.(*rate.Limiter).Allow(), nil
 	}, func() {}, nil
 }

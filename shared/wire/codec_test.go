@@ -47,6 +47,7 @@ var samples = map[string]wire.Message{
 	"grant": &wire.Grant{Header: header(1), To: "us", ToInstance: "gw-2", ToStarted: 1_796_000_000_001, ReceiverIncarnation: 1_796_000_000_123,
 		Stamp: 86_400_123_456_789, Known: 1_796_000_000_124},
 	"consume":  &wire.Consume{Header: header(0), To: "us", Tenant: "shop-a", Route: "login", Cost: 2, BudgetMillis: 70},
+	"return":   &wire.Return{Header: header(0), To: "us", ToInstance: "gw-2", ToStarted: 1_796_000_000_001, Reply: 12},
 	"consumed": &wire.Consumed{Header: header(0), Outcome: wire.ConsumedRefused, Remaining: 1, RetryMicros: 12_000_000, ResetMicros: 60_000_000},
 	"ask":      &wire.Ask{Header: header(0), To: "us", Keys: []wire.AskKey{{Tenant: "shop-a", Route: "create-order", Need: 12.5, Flow: 3, Rate: 40, Fill: 7, Urgent: true, LifeMillis: 750, Spare: 0.5}}},
 }

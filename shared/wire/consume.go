@@ -16,6 +16,23 @@ type Consume struct {
 	Cost   int64  `json:"cost"`
 	// BudgetMillis is how long the home may keep the request for a token to come.
 	BudgetMillis int64 `json:"budget_ms,omitempty"`
+	// Epoch and Number are the revision of the rule that the asker goes by.
+	Epoch  int64 `json:"epoch,omitempty"`
+	Number int64 `json:"rev,omitempty"`
+}
+
+// Return gives back what a home admitted for a request that another of its limits then refused. It goes to every instance of
+// the home, names the reply that admitted, and is honoured once by the instance that sent it. If it is lost, so are the tokens.
+type Return struct {
+	Header
+	To         string `json:"to"`
+	ToInstance string `json:"to_instance"`
+	ToStarted  int64  `json:"to_started"`
+	Reply      uint64 `json:"reply"`
+}
+
+func (m *Return) check() error {
+	return errors.Join(limit.ValidateName("to", m.To), limit.ValidateName("to_instance", m.ToInstance))
 }
 
 // What a home answers. ConsumedMoved: its rights are elsewhere. ConsumedUnable: its Redis did not decide.
@@ -38,8 +55,8 @@ type Consumed struct {
 }
 
 func (m *Consume) check() error {
-	if m.Cost < 0 || m.Cost > limit.MaxTokens || m.BudgetMillis < 0 {
-		return errors.New("negative or absurd cost or budget")
+	if m.Cost < 0 || m.Cost > limit.MaxTokens || m.BudgetMillis < 0 || m.Epoch < 0 || m.Number < 0 {
+		return errors.New("negative or absurd cost, budget or revision")
 	}
 	return errors.Join(limit.ValidateName("to", m.To), checkKey(m.Tenant, m.Route))
 }

@@ -19,12 +19,12 @@ func GatewayPermissions(region string) Permissions {
 		Publish: []string{
 			SubjectUsage(region), SubjectHeartbeat(region), SubjectHot(region), SubjectAsk("*"),
 			SubjectTransfer("*", region), SubjectAck("*", region), SubjectVoid("*", region), SubjectAnswer("*", region),
-			SubjectConsume("*"), SubjectRenew(region), SubjectGrant("*", region),
+			SubjectConsume("*"), SubjectReturn("*"), SubjectRenew(region), SubjectGrant("*", region),
 		},
 		Subscribe: []string{
 			SubjectChanged, SubjectAdvice(region), SubjectUsage(region), SubjectHeartbeat(region), SubjectHot(region), SubjectAsk(region),
 			SubjectTransfer(region, "*"), SubjectAck(region, "*"), SubjectVoid(region, "*"), SubjectAnswer(region, "*"),
-			SubjectConsume(region), SubjectRenew("*"), SubjectGrant(region, "*"), InboxPrefix(region) + ".>",
+			SubjectConsume(region), SubjectReturn(region), SubjectRenew("*"), SubjectGrant(region, "*"), InboxPrefix(region) + ".>",
 		},
 		Responses: true,
 	}

@@ -29,6 +29,7 @@ var routes = []struct{ name, from, to string }{
 	{"SubjectVoid", "eu", "us"},
 	{"SubjectAnswer", "eu", "us"},
 	{"SubjectConsume", "eu", "us"},
+	{"SubjectReturn", "eu", "us"},
 	{"SubjectHot", "eu", "eu"},
 	{"SubjectRenew", "eu", "us"},
 	{"SubjectRenew", "eu", "rebalancer"},
@@ -58,6 +59,8 @@ func subjectOf(name, from, to string) string {
 		return SubjectAnswer(to, from)
 	case "SubjectConsume":
 		return SubjectConsume(to)
+	case "SubjectReturn":
+		return SubjectReturn(to)
 	case "SubjectHot":
 		return SubjectHot(from)
 	case "SubjectRenew":

@@ -28,3 +28,6 @@ func SubjectAck(to, from string) string { return prefix + "ack." + to + "." + fr
 
 // SubjectConsume carries requests to take from a tiny limit at its home region.
 func SubjectConsume(region string) string { return prefix + "consume." + region }
+
+// SubjectReturn carries Return to the instances of a home region.
+func SubjectReturn(region string) string { return prefix + "return." + region }

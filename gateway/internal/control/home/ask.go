@@ -30,6 +30,7 @@ type Home struct {
 	refusals *bounded.Map[refusal]
 	started  time.Time
 	sequence atomic.Uint64
+	admitted *admissions // for other regions, while they may be given back
 	metrics  *metrics
 	serving  chan struct{}
 }
@@ -57,7 +58,7 @@ func New(o Options) (*Home, error) {
 	}
 	return &Home{
 		o: o, book: home.NewBook(maxKeys), refusals: bounded.New(maxKeys, func(*refusal) int { return 0 }),
-		started: time.Now(), metrics: m, serving: make(chan struct{}, maxServing),
+		started: time.Now(), admitted: newAdmissions(), metrics: m, serving: make(chan struct{}, maxServing),
 	}, nil
 }
 
@@ -67,13 +68,22 @@ func (h *Home) Away(key limit.Key, first string) bool { return h.book.Home(key, 
 // Left notes that the own region turned out not to hold the rights of a key any more.
 func (h *Home) Left(key limit.Key) { h.book.Learn(key, h.after(h.o.Region)) }
 
-// Take decides one limit at its home, within the budget. A region that no longer holds the rights is passed over for the next
+// Refused tells what Take would answer from memory, without asking: no token can be at the home.
+func (h *Home) Refused(now time.Time, lim *bucket.Limit) (limit.Decision, bool) {
+	d, ok := h.refused(now, lim)
+	if ok {
+		h.metrics.asked("remembered")
+	}
+	return d, ok
+}
+
+// Take decides one limit at its home, within the budget. What was admitted and is not used is given back by calling back,
+// once; it may be nil. A region that no longer holds the rights is passed over for the next
 // one; ErrMoved says that they may be in the own region, which Away tells from then on. Any error means that there is no
 // decision: a token may have been lost then, never doubled.
-func (h *Home) Take(ctx context.Context, now time.Time, lim *bucket.Limit, first string) (limit.Decision, error) {
-	if d, ok := h.refused(now, lim); ok {
-		h.metrics.asked("remembered")
-		return d, nil
+func (h *Home) Take(ctx context.Context, now time.Time, lim *bucket.Limit, first string) (d limit.Decision, back func(), err error) {
+	if d, ok := h.Refused(now, lim); ok {
+		return d, nil, nil
 	}
 	// It outlives the client that asked, but not the budget.
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.o.Budget)
@@ -81,24 +91,27 @@ func (h *Home) Take(ctx context.Context, now time.Time, lim *bucket.Limit, first
 	for range h.o.Rules.Load().Regions() {
 		to := h.book.Home(lim.Key, first)
 		if to == h.o.Region {
-			return limit.Decision{}, ErrMoved
+			return limit.Decision{}, nil, ErrMoved
 		}
 		reply, err := h.request(bounded, to, lim)
 		if err != nil {
 			h.metrics.asked("failed")
-			return limit.Decision{}, err
+			return limit.Decision{}, nil, err
 		}
 		h.metrics.asked(reply.Outcome)
 		switch reply.Outcome {
 		case wire.ConsumedMoved:
 			h.book.Learn(lim.Key, h.after(to))
 		case wire.ConsumedUnable:
-			return limit.Decision{}, ErrUnable
+			return limit.Decision{}, nil, ErrUnable
+		case wire.ConsumedAdmitted:
+			back = func() { h.giveBack(to, reply) }
+			fallthrough
 		default:
-			return h.decision(now, lim, reply), nil
+			return h.decision(now, lim, reply), back, nil
 		}
 	}
-	return limit.Decision{}, ErrMoved
+	return limit.Decision{}, nil, ErrMoved
 }
 
 // decision is a reply in the words of the request path.
@@ -122,6 +135,7 @@ func (h *Home) request(ctx context.Context, to string, lim *bucket.Limit) (*wire
 	data, err := wire.Encode(&wire.Consume{
 		Header: h.header(), To: to, Tenant: lim.Key.Tenant, Route: lim.Key.Route, Cost: lim.Cost,
 		BudgetMillis: max(0, h.o.Budget-2*h.o.Trip).Milliseconds(),
+		Epoch:        lim.Revision.Epoch, Number: lim.Revision.Number,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("consume at %s: %w", to, err)

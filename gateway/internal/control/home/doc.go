@@ -5,4 +5,8 @@
 // nobody while the home's last refusal says that no token can be there. As home it takes from the region's own store, holds a
 // request for the next token if the reply still comes in time, and says so if its rights have moved on: the asker then tries
 // the other regions in turn and remembers which of them decides.
+//
+// Where another limit of the same request refuses afterwards, the asker gives back what was admitted: the instance that admitted
+// it forgets the admission and puts the tokens back, clamped to what its region may hold. It is said once and honoured once;
+// lost, the tokens are lost.
 package home

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"partidor.dev/partidor/gateway/internal/snapshot"
 	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights/home"
@@ -37,8 +38,13 @@ func (h *Home) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("serve consumption: %w", err)
 	}
+	back, err := h.o.Conn.Subscribe(wire.SubjectReturn(h.o.Region), func(m *nats.Msg) { h.takeBack(ctx, m) })
+	if err != nil {
+		return fmt.Errorf("serve what is given back: %w", err)
+	}
 	<-ctx.Done()
 	_ = sub.Unsubscribe() // the connection may be gone already
+	_ = back.Unsubscribe()
 	return nil
 }
 
@@ -48,8 +54,11 @@ func (h *Home) serve(ctx context.Context, m *nats.Msg) {
 		h.metrics.served("malformed")
 		return
 	}
-	reply := h.decide(telemetry.Extract(ctx, m.Header), ask)
+	reply, charged := h.decide(telemetry.Extract(ctx, m.Header), ask)
 	reply.Header = h.header()
+	if charged != nil {
+		h.admitted.add(reply.Sequence, *charged, time.Now())
+	}
 	h.metrics.served(reply.Outcome)
 	data, err := wire.Encode(reply)
 	if err == nil {
@@ -60,14 +69,23 @@ func (h *Home) serve(ctx context.Context, m *nats.Msg) {
 	}
 }
 
-// decide takes from the own store, and again when the next token comes, as long as the reply is of use.
-func (h *Home) decide(ctx context.Context, ask *wire.Consume) *wire.Consumed {
+// decide takes from the own store, and again when the next token comes, as long as the reply is of use. It tells what was
+// charged, nil for nothing.
+func (h *Home) decide(ctx context.Context, ask *wire.Consume) (reply *wire.Consumed, charged *bucket.Limit) {
+	m := h.o.Rules.Load().Lookup(ask.Tenant, ask.Route)
+	if reply := byMode(&m, ask); reply != nil {
+		return reply, nil
+	}
+	lim := bucket.Limit{
+		Key: limit.Key{Tenant: ask.Tenant, Route: ask.Route}, Rule: m.Rule, Revision: m.Revision,
+		Base: m.Base, Floor: m.Floor, Moved: m.Moved, Cost: ask.Cost,
+	}
 	left := min(time.Duration(ask.BudgetMillis)*time.Millisecond, h.o.Budget)
 	for {
 		began := time.Now()
-		d, err := h.take(ctx, ask)
+		d, err := h.take(ctx, lim)
 		if err != nil {
-			return &wire.Consumed{Outcome: wire.ConsumedUnable}
+			return &wire.Consumed{Outcome: wire.ConsumedUnable}, nil
 		}
 		left -= time.Since(began)
 		if d.Outcome == limit.Refused && d.Share > 0 {
@@ -76,21 +94,40 @@ func (h *Home) decide(ctx context.Context, ask *wire.Consume) *wire.Consumed {
 				continue
 			}
 		}
-		return answer(&d)
+		if d.Outcome == limit.Allowed {
+			charged = &lim
+		}
+		return answer(&d), charged
 	}
 }
 
-func (h *Home) take(ctx context.Context, ask *wire.Consume) (limit.Decision, error) {
-	m := h.o.Rules.Load().Lookup(ask.Tenant, ask.Route)
-	if m.Rule == nil || m.Rule.Mode == limit.Block || m.Rule.Mode == limit.Unlimited {
-		return limit.Decision{}, fmt.Errorf("no rule limits %s/%s here", ask.Tenant, ask.Route)
+// knownBy is when an asker will have heard of a rule that blocks.
+const knownBy = time.Second
+
+// byMode answers for rules that no bucket is needed for, nil for those that are enforced. What is counted or not limited at
+// all charges nobody, and refuses nobody who knows of no newer rule: the asker's would then be the one to go by, which this
+// home cannot.
+func byMode(m *snapshot.Match, ask *wire.Consume) *wire.Consumed {
+	switch {
+	case m.Rule == nil, m.Rule.Mode == limit.Unlimited, m.Rule.Mode == limit.Shadow:
+		if asked := (limit.Revision{Epoch: ask.Epoch, Number: ask.Number}); asked == (limit.Revision{}) || asked.Newer(m.Revision) {
+			return &wire.Consumed{Outcome: wire.ConsumedUnable}
+		}
+		reply := &wire.Consumed{Outcome: wire.ConsumedAdmitted}
+		if m.Rule != nil {
+			reply.Remaining = m.Rule.Capacity
+		}
+		return reply
+	case m.Rule.Mode == limit.Block:
+		return &wire.Consumed{Outcome: wire.ConsumedRefused, RetryMicros: knownBy.Microseconds()}
 	}
+	return nil
+}
+
+func (h *Home) take(ctx context.Context, lim bucket.Limit) (limit.Decision, error) {
 	bounded, cancel := context.WithTimeout(ctx, h.o.Deadline)
 	defer cancel()
-	d, err := h.o.Store.Take(bounded, []bucket.Limit{{
-		Key: limit.Key{Tenant: ask.Tenant, Route: ask.Route}, Rule: m.Rule, Revision: m.Revision,
-		Base: m.Base, Floor: m.Floor, Moved: m.Moved, Cost: ask.Cost,
-	}})
+	d, err := h.o.Store.Take(bounded, []bucket.Limit{lim})
 	if err != nil {
 		return d, fmt.Errorf("consume for another region: %w", err)
 	}

@@ -145,10 +145,10 @@ func (a *Admitter) Credited(now time.Time, keys ...limit.Key) {
 func (a *Admitter) Distrust() { a.memory.life.Add(1) }
 
 // terms are what the fallback may use.
-func (a *Admitter) terms(c *call) fallback.Terms {
+func (a *Admitter) terms(limits []bucket.Limit) fallback.Terms {
 	return fallback.Terms{
 		Instances: a.opts.Instances(),
-		Floor:     c.limits[0].Floor,
+		Floor:     limits[0].Floor,
 		FloorOnly: a.opts.Strict || a.opts.Fenced(),
 	}
 }

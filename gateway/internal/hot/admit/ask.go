@@ -58,7 +58,7 @@ func (a *Admitter) failed(now time.Time, c *call, n *node, permit fallback.Permi
 
 // learn keeps what Redis has said: for the fallback, as a refusal, as tokens on hand.
 func (a *Admitter) learn(now time.Time, c *call, d *limit.Decision, life uint64) {
-	a.local.Observe(now, c.limits, d, a.terms(c))
+	a.local.Observe(now, c.limits, d, a.terms(c.limits))
 	at := a.since(now)
 	if i := c.limitOf(d); i >= 0 {
 		a.memory.heard(c, i, d, at)

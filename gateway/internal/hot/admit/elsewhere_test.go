@@ -17,21 +17,78 @@ type fakeElsewhere struct {
 	fail  error
 	asked []bucket.Limit
 	left  []limit.Key
+	lost  bool // what is given back
 }
 
 func (e *fakeElsewhere) Away(_ limit.Key, first string) bool { return first != "eu" }
 func (e *fakeElsewhere) Left(k limit.Key)                    { e.left = append(e.left, k) }
 
-func (e *fakeElsewhere) Take(ctx context.Context, _ time.Time, lim *bucket.Limit, _ string) (limit.Decision, error) {
+func (e *fakeElsewhere) Take(ctx context.Context, _ time.Time, lim *bucket.Limit, _ string) (limit.Decision, func(), error) {
 	e.asked = append(e.asked, *lim)
 	if e.fail != nil {
-		return limit.Decision{}, e.fail
+		return limit.Decision{}, nil, e.fail
 	}
 	at := *lim
 	at.Base = limit.Whole
 	d, err := e.store.Take(ctx, []bucket.Limit{at})
 	d.Source = limit.SourceHome
-	return d, err
+	if err != nil || d.Outcome != limit.Allowed {
+		return d, nil, err
+	}
+	return d, func() {
+		if !e.lost {
+			at.Cost, at.Owed = 0, -at.Cost
+			_, _ = e.store.Take(ctx, []bucket.Limit{at})
+		}
+	}, nil
+}
+
+func (e *fakeElsewhere) Refused(time.Time, *bucket.Limit) (limit.Decision, bool) {
+	return limit.Decision{}, false
+}
+
+// level is what a bucket of e holds, in whole tokens.
+func (e *fakeElsewhere) level(t *testing.T, a *Admitter, route string) int64 {
+	t.Helper()
+	m := a.rules.Load().Lookup("t1", route)
+	d, err := e.store.Take(t.Context(), []bucket.Limit{{Key: limit.Key{Tenant: "t1", Route: route}, Rule: m.Rule, Revision: m.Revision, Base: limit.Whole}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Remaining
+}
+
+// Two tiny limits, both at home elsewhere: a refusal by either charges neither. What is given back and lost is lost, never
+// doubled.
+func TestRefusalAtOneHomeGivesBackToTheOther(t *testing.T) {
+	for name, c := range map[string]struct {
+		route, tenant int64 // capacities
+		lost          bool
+		want          int64 // tokens of the wider limit after one admission and four refusals
+	}{
+		"the tenant's refuses":       {3, 1, false, 2},
+		"the route's refuses":        {1, 3, false, 2},
+		"the tenant's, way back cut": {3, 1, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			there := &fakeElsewhere{store: bucket.NewMemory(nil), lost: c.lost}
+			a := newAdmitter(t, Options{Store: newFakeStore(), Elsewhere: there, Rules: atHome(t, twoRegions(t, "us"),
+				set("t1", "items", c.route, 1, hourly), set("t1", limit.TenantRoute, c.tenant, 1, hourly))})
+			admitted := 0
+			for range 5 {
+				if admit(t, a).Outcome == limit.Allowed {
+					admitted++
+				}
+			}
+			wider := "items"
+			if c.tenant > c.route {
+				wider = limit.TenantRoute
+			}
+			if got := there.level(t, a, wider); admitted != 1 || got != c.want {
+				t.Errorf("%d admitted, want 1; %d tokens left of the wider limit, want %d", admitted, got, c.want)
+			}
+		})
+	}
 }
 
 // twoRegions declares eu and us; the first home is us where home says so.

@@ -9,7 +9,7 @@ import (
 // fallback decides without Redis, by what the rules say of errors: deny refuses, whatever else holds; local limits; allow lets
 // pass, but keeps count, so that what is told and owed afterwards is as near the truth as it can be.
 func (a *Admitter) fallback(now time.Time, c *call) limit.Decision {
-	local, terms := c.localRoom[:0], a.terms(c)
+	local, terms := c.localRoom[:0], a.terms(c.limits)
 	for i := range c.limits {
 		switch lim := &c.limits[i]; lim.Rule.OnError {
 		case limit.OnErrorDeny:

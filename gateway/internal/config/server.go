@@ -6,8 +6,8 @@ import "time"
 type Server struct {
 	// ReadHeaderTimeout bounds the time a client may take for its request's head. Default 10 s.
 	ReadHeaderTimeout time.Duration `yaml:"read_header_timeout"`
-	// BodyTimeout bounds the silence between two pieces of a request's body, and how long a client may take no byte of its
-	// answer while there is one to send. Default 60 s.
+	// BodyTimeout bounds the silence between two pieces of a request's body, until the upstream answers and except in calls of
+	// gRPC, and how long a client may take no byte of its answer while there is one to send. Default 60 s.
 	BodyTimeout time.Duration `yaml:"body_timeout"`
 	// IdleTimeout closes a kept-alive connection on which nothing happens. Default 120 s.
 	IdleTimeout time.Duration `yaml:"idle_timeout"`

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,9 @@ func (x *exchange) body() io.ReadCloser {
 	if total := x.route.Timeouts.Total; total > 0 {
 		x.prompt.end = time.Now().Add(total)
 	}
+	if respond.IsGRPC(x.in) {
+		x.prompt.stream()
+	}
 	if most := x.route.MaxBodyBytes; most > 0 {
 		return http.MaxBytesReader(x.recorder.ResponseWriter, x.prompt, most)
 	}
@@ -47,15 +51,13 @@ type promptBody struct {
 	silence time.Duration
 	end     time.Time // of the whole exchange; zero where nothing bounds it
 	ended   atomic.Bool
+
+	mu   sync.Mutex // Held while a deadline is set.
+	free bool       // Silence is not bounded any more.
 }
 
 func (b *promptBody) Read(p []byte) (int, error) {
-	// Writers that know no deadlines have no clients that are slow.
-	deadline := time.Now().Add(b.silence)
-	if !b.end.IsZero() && b.end.Before(deadline) {
-		deadline = b.end // A transport that gives up waits for a read under way: the context's deadline alone ends nothing.
-	}
-	_ = b.control.SetReadDeadline(deadline)
+	b.bound()
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
 		b.ended.Store(true)
@@ -64,7 +66,30 @@ func (b *promptBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// release takes the bound on silence away, for what comes behind the body: the next request, or the client's leaving. It
-// is also taken away behind an answer that came before the body's end: net/http then reads the rest itself, and a deadline
+// bound sets the deadline of the next read. Writers that know no deadlines have no clients that are slow.
+func (b *promptBody) bound() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.free {
+		return
+	}
+	deadline := time.Now().Add(b.silence)
+	if !b.end.IsZero() && b.end.Before(deadline) {
+		deadline = b.end // A transport that gives up waits for a read under way: the context's deadline alone ends nothing.
+	}
+	_ = b.control.SetReadDeadline(deadline)
+}
+
+// stream lets the client be silent for as long as it likes, up to the end of the exchange: in a conversation, once the
+// upstream answers or in any call of gRPC, it may have nothing to say for hours.
+func (b *promptBody) stream() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.free = true
+	_ = b.control.SetReadDeadline(b.end)
+}
+
+// release takes all bounds away, for what comes behind the body: the next request, or the client's leaving. They are also
+// taken away behind an answer that came before the body's end: net/http then reads the rest itself, and a deadline
 // that passed meanwhile would make it take what is left for the next request.
 func (b *promptBody) release() { _ = b.control.SetReadDeadline(time.Time{}) }

@@ -216,6 +216,9 @@ func (x *exchange) admit(ctx context.Context) bool {
 
 // Response completes the upstream's headers.
 func (x *exchange) Response(h http.Header, _ int) {
+	if x.prompt != nil && !x.prompt.ended.Load() {
+		x.prompt.stream()
+	}
 	if _, told := h["Content-Type"]; !told {
 		// What the upstream left open is not for net/http to guess from the body.
 		x.recorder.Header()["Content-Type"] = nil

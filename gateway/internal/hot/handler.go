@@ -101,6 +101,10 @@ func (h *Handler) Close() {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := exchange{handler: h, generation: h.current.Load(), began: h.opts.Now(), in: r}
 	x.recorder.ResponseWriter = w
+	if r.ProtoMajor == 2 {
+		x.recorder.Stall = x.generation.silence
+	}
+	defer x.recorder.Done()
 	h.inFlight.enter()
 	defer h.inFlight.leave()
 	ctx := h.telemetry.begin(&x)

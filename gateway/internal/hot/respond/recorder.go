@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"net"
 	"net/http"
+	"sync"
+	"time"
 )
 
 // Recorder notes what was answered. Flushing, deadlines and full duplex reach the writer below through Unwrap, as
@@ -14,6 +16,13 @@ type Recorder struct {
 	Status int
 	// Bytes of the body.
 	Bytes int64
+	// Stall is how long the client may take none of what is written; 0 for no bound of the recorder's. It is for streams of
+	// HTTP/2, whose clients can close their window while the connection itself takes bytes.
+	Stall time.Duration
+
+	timer *time.Timer // of a write under way; nil until there was one
+	mu    sync.Mutex
+	done  bool // The writer is not to be used any more.
 }
 
 // WriteHeader notes the final status; informational ones pass.
@@ -28,9 +37,53 @@ func (w *Recorder) Write(p []byte) (int, error) {
 	if w.Status == 0 {
 		w.Status = http.StatusOK
 	}
+	w.watch()
 	n, err := w.ResponseWriter.Write(p)
+	w.unwatch()
 	w.Bytes += int64(n)
 	return n, err
+}
+
+// FlushError sends what was written on its way.
+func (w *Recorder) FlushError() error {
+	w.watch()
+	defer w.unwatch()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Done is called when the answer is complete, before the server sends the last of it.
+func (w *Recorder) Done() {
+	if w.Stall > 0 {
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.Stall))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done = true
+}
+
+func (w *Recorder) watch() {
+	switch {
+	case w.Stall <= 0:
+	case w.timer == nil:
+		w.timer = time.AfterFunc(w.Stall, w.giveUp)
+	default:
+		w.timer.Reset(w.Stall)
+	}
+}
+
+func (w *Recorder) unwatch() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+// giveUp ends the stream, and with it the write that waits for the client.
+func (w *Recorder) giveUp() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.done {
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(-time.Second))
+	}
 }
 
 // Unwrap is for http.ResponseController.

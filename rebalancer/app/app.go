@@ -24,6 +24,7 @@ import (
 	"partidor.dev/partidor/rebalancer/internal/plan"
 	"partidor.dev/partidor/rebalancer/internal/proxy"
 	"partidor.dev/partidor/rebalancer/internal/upkeep"
+	shared "partidor.dev/partidor/shared/rights/lease"
 	"partidor.dev/partidor/shared/telemetry"
 )
 
@@ -79,6 +80,7 @@ type app struct {
 	adviser   *advise.Adviser
 	runner    *cycle.Runner
 	keeper    *upkeep.Keeper
+	voter     *proxy.Voter
 	dead      *proxy.Keeper
 	admin     *api.Server
 	listener  net.Listener
@@ -139,7 +141,9 @@ func (a *app) build(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("console: %w", err)
 	}
-	a.dead = &proxy.Keeper{Ledger: a.store, Holder: c.Instance, Logger: tel.Logger, Forget: a.collector.ForgetShares,
+	a.voter = proxy.NewVoter(proxy.VoterOptions{Conn: a.conn, Instance: c.Instance, Started: a.started, Logger: tel.Logger,
+		Term: a.election.Term, Terms: shared.DefaultTerms()})
+	a.dead = &proxy.Keeper{Ledger: a.store, Voter: a.voter, Control: func() string { return a.runner.Parameters().ControlDomain }, Holder: c.Instance, Logger: tel.Logger, Forget: a.collector.ForgetShares,
 		Floor: func() float64 { return a.runner.Parameters().Plan.Floor },
 		Proxy: &proxy.Proxy{Options: proxy.Options{Conn: a.conn, Instance: c.Instance, Started: a.started, Logger: tel.Logger, Repeat: 500 * time.Millisecond}}}
 	a.admin = &api.Server{Console: page, Done: ctx.Done(),
@@ -160,6 +164,7 @@ func (a *app) run(ctx context.Context) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return a.collector.Run(ctx) })
 	work.Go(func() error { return a.adviser.Run(ctx) })
+	work.Go(func() error { return a.voter.Run(ctx) })
 	work.Go(func() error { a.election.Run(ctx, a.lead); return nil })
 	work.Go(func() error { a.announce(ctx); return nil })
 	work.Go(func() error { return a.serve(ctx) })

@@ -19,6 +19,9 @@ type store interface {
 	upkeep.Ledger
 	Refresh(ctx context.Context, m *ledger.Mirror) error
 	Commit(ctx context.Context, d ledger.Decision) error
+	RegionLeases(ctx context.Context) (map[string]ledger.RegionLease, error)
+	NoteLease(ctx context.Context, term int64, region string, fences bool, floor limit.Share) error
+	TakeIncarnation(ctx context.Context, term int64, region string, above int64) (int64, error)
 	Publish(ctx context.Context, term int64, holder string, seen []ledger.Region, shares map[string]limit.Share) error
 	// Listen calls changed with the newest revision, first at once and then after every change, until ctx ends or the
 	// connection breaks; and requested whenever somebody asks for a cycle.

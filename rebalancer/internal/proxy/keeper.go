@@ -17,17 +17,24 @@ import (
 type Ledger interface {
 	Refresh(ctx context.Context, m *ledger.Mirror) error
 	Commit(ctx context.Context, d ledger.Decision) error
+	RegionLeases(ctx context.Context) (map[string]ledger.RegionLease, error)
+	NoteLease(ctx context.Context, term int64, region string, fences bool, floor limit.Share) error
+	TakeIncarnation(ctx context.Context, term int64, region string, above int64) (int64, error)
 }
 
-// Recoverer acts as dead regions.
+// Recoverer acts as regions that are away.
 type Recoverer interface {
-	Recover(ctx context.Context, region string, peers []string, keys []Key) (map[limit.Key][]limit.Share, error)
+	Recover(ctx context.Context, c Claim) (map[limit.Key][]limit.Share, error)
 }
 
-// Keeper recovers regions that operators declare dead, while its process leads.
+// Keeper recovers regions that operators declare dead, and where leases run those that have lost theirs, while its process
+// leads.
 type Keeper struct {
 	Ledger Ledger
 	Proxy  Recoverer
+	Voter  *Voter
+	// Control is the failure domain of the control plane, empty where none is declared.
+	Control func() string
 	// Floor is the part of its base share that a region keeps where it states no floor itself.
 	Floor func() float64
 	// Forget drops what is remembered of a region's shares.
@@ -46,12 +53,19 @@ const (
 func (k *Keeper) Lead(ctx context.Context, term int64) {
 	done := map[string]bool{}
 	var m ledger.Mirror
-	tick := time.NewTicker(lookEvery)
+	tick, watch := time.NewTicker(lookEvery), time.NewTicker(watchEvery)
 	defer tick.Stop()
+	defer watch.Stop()
+	s := &silence{keeper: k, term: term, done: map[string]bool{}}
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-watch.C:
+			if err := s.watch(ctx, &m); err != nil && ctx.Err() == nil {
+				s.complain(ctx, err)
+			}
+			continue
 		case <-tick.C:
 		}
 		if err := k.look(ctx, term, &m, done); err != nil && ctx.Err() == nil {
@@ -84,9 +98,14 @@ func (k *Keeper) look(ctx context.Context, term int64, m *ledger.Mirror, done ma
 	}
 	region := dead[0]
 	keys := k.keys(m, region, alive)
-	minted, err := k.Proxy.Recover(call, region, alive, keys)
+	number, err := k.Ledger.TakeIncarnation(call, term, region, k.Voter.life(region))
+	if err != nil {
+		return err
+	}
+	k.Voter.took(region, number)
+	minted, err := k.Proxy.Recover(call, Claim{Region: region, Peers: alive, Keys: keys, Number: number})
 	if len(minted) > 0 {
-		if err := k.commit(call, term, m, region, alive, minted); err != nil {
+		if err := k.commit(call, term, m, region, "was declared dead", alive, minted); err != nil {
 			return err
 		}
 	}
@@ -104,7 +123,8 @@ func (k *Keeper) keys(m *ledger.Mirror, region string, peers []string) (list []K
 	floor := limit.Share(0)
 	for _, r := range m.Regions {
 		if r.Name == region {
-			floor = r.Floor
+			// A region that is cut off may know of a change of the floors later, or not at all.
+			floor = max(r.Floor, k.Voter.floor(region))
 		}
 	}
 	for name, s := range m.Splits {
@@ -132,7 +152,7 @@ func (k *Keeper) keys(m *ledger.Mirror, region string, peers []string) (list []K
 }
 
 // commit notes the new targets, so that the next plan begins from them.
-func (k *Keeper) commit(ctx context.Context, term int64, m *ledger.Mirror, region string, peers []string, minted map[limit.Key][]limit.Share) error {
+func (k *Keeper) commit(ctx context.Context, term int64, m *ledger.Mirror, region, why string, peers []string, minted map[limit.Key][]limit.Share) error {
 	d := ledger.Decision{Term: term, Holder: k.Holder, Regions: append([]string{region}, peers...)}
 	for name, parts := range minted {
 		sum, weights := limit.Share(0), make([]float64, len(parts))
@@ -155,7 +175,7 @@ func (k *Keeper) commit(ctx context.Context, term int64, m *ledger.Mirror, regio
 			after[i+1] += p
 		}
 		d.Changes = append(d.Changes, ledger.Change{Key: name, Before: before, After: after,
-			Reason: "region " + region + " was declared dead: its share above the floor was minted anew"})
+			Reason: "region " + region + " " + why + ": its share above the floor was minted anew"})
 	}
 	return k.Ledger.Commit(ctx, d)
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -32,25 +33,42 @@ type Proxy struct {
 // bundle is how many keys are recovered together: their names and counters fit into one message each way.
 const bundle = 200
 
-// Recover mints anew what region holds of keys above their floors, for the peers, which must be all other regions of the
-// deployment. It returns what each peer has got of each key, in the order of peers, once all have booked it. It waits for
-// peers that do not answer until ctx ends; what it returns then has been booked, the rest may have been.
-func (p *Proxy) Recover(ctx context.Context, region string, peers []string, keys []Key) (map[limit.Key][]limit.Share, error) {
+// Claim is what is to be recovered.
+type Claim struct {
+	Region string
+	// Peers must be all other regions of the deployment.
+	Peers []string
+	Keys  []Key
+	// Number is the incarnation to act under, one that nobody has had before.
+	Number int64
+	// Sure, where the region has only fallen silent, is asked before anything is minted, and each of the peers must agree that
+	// the region's lease is over. Nil on an operator's word that the region is dead.
+	Sure func(ctx context.Context) error
+}
+
+// ErrAlive is why nothing is minted: the region was heard of, or lives under a number above the leader's.
+var ErrAlive = errors.New("the region is alive")
+
+// Recover mints anew what a region holds of keys above their floors, for its peers. It returns what each peer has got of each
+// key, in the order of peers, once all have booked it. It waits for peers that do not answer, or do not agree, until ctx ends;
+// what it returns then has been booked, the rest may have been.
+func (p *Proxy) Recover(ctx context.Context, c Claim) (map[limit.Key][]limit.Share, error) {
 	messages := make(chan *nats.Msg, 256)
-	for _, subject := range []string{wire.SubjectAnswer(region, "*"), wire.SubjectAck(region, "*")} {
+	for _, subject := range []string{wire.SubjectAnswer(c.Region, "*"), wire.SubjectAck(c.Region, "*")} {
 		s, err := p.Conn.ChanSubscribe(subject, messages)
 		if err != nil {
-			return nil, fmt.Errorf("recover region %s: %w", region, err)
+			return nil, fmt.Errorf("recover region %s: %w", c.Region, err)
 		}
 		defer s.Unsubscribe() //nolint:errcheck // the connection may be gone already
 	}
-	minted := make(map[limit.Key][]limit.Share, len(keys))
-	number := time.Now().UnixMilli() // as the region itself would take it
-	for some := range slices.Chunk(keys, bundle) {
-		r := newRecovery(region, peers, some, number)
-		parts, err := p.drive(ctx, r, messages)
+	minted := make(map[limit.Key][]limit.Share, len(c.Keys))
+	number := c.Number
+	for some := range slices.Chunk(c.Keys, bundle) {
+		r := newRecovery(c.Region, c.Peers, some, number)
+		r.agreed = c.Sure != nil
+		parts, err := p.drive(ctx, r, messages, c.Sure)
 		if err != nil {
-			return minted, fmt.Errorf("recover region %s: %w", region, err)
+			return minted, fmt.Errorf("recover region %s: %w", c.Region, err)
 		}
 		for key, shares := range parts {
 			minted[key] = shares
@@ -61,7 +79,7 @@ func (p *Proxy) Recover(ctx context.Context, region string, peers []string, keys
 }
 
 // drive sends what r has to say and feeds it what comes back, until everything is booked.
-func (p *Proxy) drive(ctx context.Context, r *recovery, messages <-chan *nats.Msg) (minted map[limit.Key][]limit.Share, err error) {
+func (p *Proxy) drive(ctx context.Context, r *recovery, messages <-chan *nats.Msg, sure func(context.Context) error) (minted map[limit.Key][]limit.Share, err error) {
 	tick := time.NewTicker(p.Repeat)
 	defer tick.Stop()
 	p.say(r)
@@ -77,7 +95,15 @@ func (p *Proxy) drive(ctx context.Context, r *recovery, messages <-chan *nats.Ms
 		case m := <-messages:
 			p.hear(r, m)
 		}
+		if r.alive {
+			return nil, ErrAlive
+		}
 		if minted == nil && len(r.unanswered()) == 0 {
+			if sure != nil {
+				if err := sure(ctx); err != nil {
+					return nil, err
+				}
+			}
 			minted = r.mint()
 			p.say(r)
 		}
@@ -115,7 +141,7 @@ func (p *Proxy) say(r *recovery) {
 			names[i] = wire.KeyName{Tenant: k.Key.Tenant, Route: k.Key.Route}
 		}
 		for _, peer := range r.unanswered() {
-			p.publish(wire.SubjectVoid(peer, r.region), &wire.Void{Header: p.header(r), To: peer, Keys: names, Moved: len(names)})
+			p.publish(wire.SubjectVoid(peer, r.region), &wire.Void{Header: p.header(r), To: peer, Keys: names, Moved: len(names), Dead: !r.agreed, Proxy: r.agreed})
 		}
 		return
 	}

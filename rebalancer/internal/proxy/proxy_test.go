@@ -16,6 +16,7 @@ import (
 	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
+	"partidor.dev/partidor/shared/rights/lease"
 	"partidor.dev/partidor/shared/testenv"
 	"partidor.dev/partidor/shared/wire"
 )
@@ -144,6 +145,10 @@ var (
 	lost  = []Key{{Key: key, Base: 300_000, Floor: 15_000, Weights: []float64{1, 3}}}
 )
 
+func claim() Claim {
+	return Claim{Region: "us", Peers: peers, Keys: lost, Number: time.Now().UnixMilli() | 1}
+}
+
 func TestRecoverMintsWhatIsAboveTheFloorOnce(t *testing.T) {
 	w := newWorld(t)
 	w.serve(t, "ap")
@@ -151,7 +156,7 @@ func TestRecoverMintsWhatIsAboveTheFloorOnce(t *testing.T) {
 	before := w.share("us")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	minted, err := w.proxy().Recover(ctx, "us", peers, lost)
+	minted, err := w.proxy().Recover(ctx, claim())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +166,7 @@ func TestRecoverMintsWhatIsAboveTheFloorOnce(t *testing.T) {
 	if sum := w.share("ap") + w.share("eu") + 15_000; sum != limit.Whole {
 		t.Errorf("shares with the floor add up to %d", sum)
 	}
-	again, err := w.proxy().Recover(ctx, "us", peers, lost)
+	again, err := w.proxy().Recover(ctx, claim())
 	if err != nil || again[key][0]+again[key][1] != 0 {
 		t.Errorf("a second time: %v, %v; want nothing more", again, err)
 	}
@@ -189,7 +194,7 @@ func TestNothingIsMintedWhileAPeerIsSilent(t *testing.T) {
 	eu := w.share("eu")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := w.proxy().Recover(ctx, "us", peers, lost); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := w.proxy().Recover(ctx, claim()); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 	if got := w.share("eu"); got != eu {
@@ -203,6 +208,34 @@ type record struct {
 	committed []ledger.Decision
 	asked     int
 	keys      []Key
+	claims    []Claim
+	mu        sync.Mutex
+	leases    map[string]ledger.RegionLease
+	recover   func(ctx context.Context, c Claim) (map[limit.Key][]limit.Share, error)
+}
+
+func (r *record) RegionLeases(context.Context) (map[string]ledger.RegionLease, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.leases), nil
+}
+
+func (r *record) NoteLease(_ context.Context, _ int64, region string, fences bool, floor limit.Share) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.leases[region]
+	l.Fences, l.Floor = fences, max(l.Floor, floor)
+	r.leases[region] = l
+	return nil
+}
+
+func (r *record) TakeIncarnation(_ context.Context, _ int64, region string, above int64) (int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.leases[region]
+	l.Incarnation = max(l.Incarnation, above, time.Now().UnixMilli()) + 1 | 1
+	r.leases[region] = l
+	return l.Incarnation, nil
 }
 
 func (r *record) Refresh(_ context.Context, m *ledger.Mirror) error {
@@ -216,21 +249,26 @@ func (r *record) Commit(_ context.Context, d ledger.Decision) error {
 	return nil
 }
 
-func (r *record) Recover(_ context.Context, _ string, _ []string, keys []Key) (map[limit.Key][]limit.Share, error) {
+func (r *record) Recover(ctx context.Context, c Claim) (map[limit.Key][]limit.Share, error) {
+	r.mu.Lock()
 	r.asked++
-	r.keys = keys
+	r.keys, r.claims = c.Keys, append(r.claims, c)
+	r.mu.Unlock()
+	if r.recover != nil {
+		return r.recover(ctx, c)
+	}
 	return map[limit.Key][]limit.Share{key: {100_000, 185_000}}, nil
 }
 
 func TestKeeperRecoversADeadRegionOnce(t *testing.T) {
 	base := func(s limit.Share) *limit.Share { return &s }
-	r := &record{mirror: ledger.Mirror{
+	r := &record{leases: map[string]ledger.RegionLease{}, mirror: ledger.Mirror{
 		Regions: []ledger.Region{{Name: "ap", State: ledger.RegionActive}, {Name: "eu", State: ledger.RegionDraining}, {Name: "us", State: ledger.RegionDead}},
 		Splits: map[limit.Key]ledger.Split{
 			key:                               {Key: key, Regions: []ledger.RegionShare{{Region: "ap", Target: 100_000, Base: base(200_000)}, {Region: "eu", Target: 600_000, Base: base(500_000)}, {Region: "us", Target: 300_000, Base: base(300_000)}}},
 			{Tenant: "never", Route: "moved"}: {Regions: []ledger.RegionShare{{Region: "us", Target: 1_000_000}}}}}}
 	forgotten := []string{}
-	k := &Keeper{Ledger: r, Proxy: r, Floor: func() float64 { return 0.05 }, Forget: func(region string) { forgotten = append(forgotten, region) },
+	k := &Keeper{Ledger: r, Proxy: r, Control: func() string { return "" }, Voter: NewVoter(VoterOptions{Logger: slog.New(slog.DiscardHandler), Terms: lease.DefaultTerms(), Term: func() int64 { return 0 }}), Floor: func() float64 { return 0.05 }, Forget: func(region string) { forgotten = append(forgotten, region) },
 		Holder: "x", Logger: slog.New(slog.DiscardHandler)}
 	var m ledger.Mirror
 	done := map[string]bool{}

@@ -21,6 +21,8 @@ type recovery struct {
 	peers  []string
 	keys   []Key
 	number int64
+	// agreed: every answer must say that the region's lease is over. alive: the region was found to live under a higher number.
+	agreed, alive bool
 	// answers of each peer by key, complete where all parts have come.
 	answers map[string]*answer
 	// sent are the rows minted for each peer, acked how far it has booked them.
@@ -51,9 +53,14 @@ func (r *recovery) hear(a *wire.Answer) {
 	switch {
 	case a.To != r.region || a.ReceiverIncarnation != r.number || r.sent != nil:
 		return
-	case a.Known >= r.number:
-		r.restart(a.Known + 1)
+	case a.Known >= r.number && r.agreed:
+		r.alive = true
 		return
+	case a.Known >= r.number:
+		r.restart((a.Known + 1) | 1)
+		return
+	case r.agreed && !a.Agreed:
+		return // a gateway that knows nothing of leases yet
 	}
 	h := r.answers[a.Region]
 	if h == nil || a.Part <= 1 {

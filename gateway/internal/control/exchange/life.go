@@ -117,9 +117,11 @@ func (x *Exchange) begin(ctx context.Context, now time.Time, before, judged int6
 }
 
 // nextNumber is an incarnation that was never used before. Numbers follow the time of day, which survives any loss of data; if
-// a clock is set back, the peers, who remember, refuse the number and name the one to exceed.
+// a clock is set back, the peers, who remember, refuse the number and name the one to exceed. A region's own are even: those of a
+// leader that acts in its name are odd, so that they never take the same.
 func (x *Exchange) nextNumber(now time.Time, above int64) int64 {
 	x.last = max(now.UnixMilli(), x.last+1, above+1)
+	x.last += x.last & 1
 	return x.last
 }
 

@@ -45,6 +45,13 @@ e2e: ## real processes: 2 regions x 2 gateways, 2 Redis, PostgreSQL, NATS
 	$(GO) test -count=1 -v -timeout 10m ./deploy/e2e/...
 
 # bench writes .cache/bench.json and .cache/bench.md beside what it prints; BENCH_FLAGS="-sections limiter" runs a part of it.
+# The console's test is apart from `check`: a browser takes minutes to install.
+.PHONY: console-test
+console-test: ## the console in a real Chromium: an operator's steps, seen in the ledger; SHOTS=DIR keeps screenshots
+	@.ci/deps browser
+	npm ci --prefix rebalancer/internal/console/browser --no-audit --no-fund
+	$(GO) test -tags browser -count=1 -timeout 10m ./rebalancer/app -run '^TestConsoleInChromium$$'
+
 .PHONY: bench
 bench: | $(CACHE) ## limiter and gateway beside their peers, and every target of speed; about ten minutes
 	$(GO) run ./deploy/bench -out $(CACHE)/bench.json -md $(CACHE)/bench.md $(BENCH_FLAGS)

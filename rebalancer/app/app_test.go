@@ -97,7 +97,8 @@ func (w *world) traffic(t *testing.T, rates map[string]float64) {
 				data, err := wire.Encode(&wire.Usage{
 					Header:        wire.Header{Version: wire.Version, Region: region, Instance: region + "-1", Sequence: seq, Started: started.UnixMilli()},
 					ElapsedMillis: elapsed.Milliseconds(),
-					Keys:          []wire.KeyUsage{{Tenant: "shop-a", Route: "create-order", Admitted: uint64(elapsed.Seconds() * rate)}},
+					Keys: []wire.KeyUsage{{Tenant: "shop-a", Route: "create-order", Admitted: uint64(elapsed.Seconds() * rate), Sources: []uint32{1, 3},
+						Refusal: &wire.Refusal{Outcome: "refused", Source: "prefetch", Cost: 2, Tokens: 1.5, WaitMillis: 50}}},
 				})
 				if err == nil {
 					err = w.conn.Publish(wire.SubjectUsage(region), data)

@@ -237,7 +237,7 @@ func TestExplainAKey(t *testing.T) {
 		}
 		return nil
 	})
-	for _, want := range []string{"last refusal: a request of cost 3", "at gateway us-1 of us, decided by prefetch: the bucket held 1.5 of the 3 tokens",
+	for _, want := range []string{"last refusal in us", "a request of cost 3 at gateway us-1, decided by prefetch: the bucket held 1.5 of the 3 tokens",
 		"waiting 0.05 s would have admitted it", "prefetch 75%, redis 25%", "us      us-1     1.1    degraded", "TOKENS"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("explain shows no %q:\n%s", want, out)

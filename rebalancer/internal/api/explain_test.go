@@ -29,7 +29,7 @@ func TestExplainTheLastRefusal(t *testing.T) {
 		want    string
 	}{
 		{"no room", wire.Refusal{Outcome: "refused", Source: "redis", Cost: 2, Tokens: 0.4, WaitMillis: 533},
-			"at gateway us-1 of us, decided by redis: the bucket held 0.4 of the 2 tokens it takes; waiting 0.533 s would have admitted it"},
+			"a request of cost 2 at gateway us-1, decided by redis: the bucket held 0.4 of the 2 tokens it takes; waiting 0.533 s would have admitted it"},
 		{"above the capacity", wire.Refusal{Outcome: "too_large", Source: "redis", Cost: 50}, "a capacity of at least 50 would admit it"},
 		{"above the slice", wire.Refusal{Outcome: "too_large", Source: "redis", Cost: 8}, "slice of 6 tokens; a larger share would admit it"},
 		{"another limit", wire.Refusal{Outcome: "refused", Source: "denied-cache", Cost: 1, Limit: "@tenant"}, "see partidorctl explain a @tenant"},

@@ -26,7 +26,7 @@ func findings(k *board.Key, regions []RegionExplanation, now time.Time) (out []s
 	}
 	for _, r := range regions {
 		for _, g := range r.Gateways {
-			if r.Known && !g.Draining && k.RuleRevision.Newer(g.Rules) {
+			if r.Known && !g.Draining && g.Rules != (limit.Revision{}) && k.RuleRevision.Newer(g.Rules) {
 				say("gateway %s of %s still serves by revision %s, the rule is of %s", g.Instance, r.Region, g.Rules, k.RuleRevision)
 			}
 			if g.Degraded {
@@ -80,8 +80,8 @@ func refusal(k *board.Key, r *RegionExplanation, now time.Time) string {
 	if last.Cost != 1 {
 		request = fmt.Sprintf("a request of cost %d", last.Cost)
 	}
-	s := fmt.Sprintf("last refusal: %s %s ago at gateway %s of %s, decided by %s: ", request,
-		max(now.Sub(last.At), 0).Round(time.Second), last.Gateway, r.Region, last.Source)
+	s := fmt.Sprintf("last refusal in %s, %s ago: %s at gateway %s, decided by %s: ", r.Region,
+		max(now.Sub(last.At), 0).Round(time.Second), request, last.Gateway, last.Source)
 	capacity := k.Rule.Capacity
 	switch {
 	case last.Limit != "" && last.Limit != k.Route:

@@ -27,13 +27,22 @@ try {
   await page.getByRole("link", { name: "shop-a / create-order" }).waitFor();
   await shot(page, "keys");
 
+  await page.getByRole("region", { name: "region us" }).getByRole("button", { name: "Change" }).click();
+  await page.getByLabel("failure domain").fill("rack-2");
+  await page.getByRole("button", { name: "Show the difference" }).click();
+  await page.getByText("+ domain: rack-2").waitFor();
+  await page.getByRole("button", { name: "Change it" }).click();
+  await page.getByRole("region", { name: "region us" }).getByText("rack-2").waitFor();
+
   await page.getByRole("searchbox", { name: "Search keys" }).fill("nobody");
   await page.getByText("nothing here").waitFor();
   await page.getByRole("searchbox", { name: "Search keys" }).fill("shop");
 
   await page.getByRole("link", { name: "shop-a / create-order" }).click();
   await page.locator(".plot canvas").first().waitFor();
-  await page.waitForTimeout(5000); // a few live pictures, for the plots
+  // Live pictures and what gateways say of the key: who decides, why the last request was refused.
+  await page.getByRole("cell", { name: "prefetch 75 %, redis 25 %" }).first().waitFor();
+  await page.getByText("waiting 0.05 s would have admitted it").first().waitFor();
   await page.getByLabel("pin of eu in percent").fill("42.5");
   await page.getByRole("button", { name: "Pin", exact: true }).click();
   await page.getByRole("textbox", { name: "Reason" }).fill("pinned by the browser");
@@ -58,10 +67,22 @@ try {
   await page.getByRole("button", { name: "Change it" }).click();
   await page.getByRole("row", { name: /parameter delete/ }).waitFor();
 
+  const ground = page => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const phone = await open({ viewport: { width: 390, height: 844 }, colorScheme: "dark", hasTouch: true, isMobile: true });
   await phone.getByRole("link", { name: "shop-a / create-order" }).waitFor();
-  must(await phone.evaluate(() => document.documentElement.scrollWidth <= innerWidth + 1), "the page is wider than a phone");
+  must(await ground(phone) !== await ground(page), "dark looks like light");
+  const fits = () => phone.evaluate(() => document.documentElement.scrollWidth <= innerWidth + 1);
+  must(await fits(), "the list of keys is wider than a phone");
   await shot(phone, "phone");
+  await phone.getByRole("link", { name: "shop-a / create-order" }).click();
+  await phone.locator(".plot canvas").first().waitFor();
+  must(await fits(), "the page of a key is wider than a phone");
+  await shot(phone, "phone-key");
+  for (const name of ["Parameters", "Audit"]) {
+    await phone.getByRole("link", { name }).click();
+    await phone.getByRole("heading", { name, exact: true }).waitFor();
+    must(await fits(), name + " is wider than a phone");
+  }
 } catch (err) {
   faults.push(String(err));
 }

@@ -137,7 +137,8 @@ type Rule struct {
 	OnError       OnError
 	// Prefetch allows instances to take tokens ahead.
 	Prefetch bool
-	// Shards above 1 spreads the key over so many buckets.
+	// Shards above 1 spreads the key over so many buckets, each with its part of the slice: a cost above that part is too large.
+	// Going back to 1 begins one full bucket: a burst once more.
 	Shards int
 	// HideHeaders switches the RateLimit headers off; a 429 still says Retry-After.
 	HideHeaders bool

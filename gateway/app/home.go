@@ -15,7 +15,7 @@ func (g *gateway) buildHome(ctx context.Context) (err error) {
 	}
 	g.home, err = home.New(home.Options{
 		Region: g.config.Region, Instance: g.config.Instance, Conn: g.nats, Rules: g.holder, Store: g.store,
-		Deadline: g.config.Decision.Deadline, Budget: g.config.Exchange.HomeBudget, Logger: g.logger, Meter: g.meter,
+		Deadline: g.config.Decision.Deadline, Budget: g.config.Exchange.HomeBudget, Logger: g.logger, Meter: g.meter, Tracer: g.tracer,
 	})
 	if err != nil {
 		return err

@@ -5,7 +5,10 @@ import (
 	"maps"
 	"slices"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Propagator carries W3C trace context and baggage, over HTTP as over NATS.
@@ -25,6 +28,21 @@ func Inject(ctx context.Context, h map[string][]string) map[string][]string {
 // Extract returns ctx inside the trace that the headers of a NATS message speak of, if any.
 func Extract(ctx context.Context, h map[string][]string) context.Context {
 	return propagator.Extract(ctx, &carrier{h})
+}
+
+// Sending and Processing describe the span of a message over NATS, by the semantic conventions for messaging.
+func Sending(subject string) trace.SpanStartOption {
+	return messaging(subject, "publish", semconv.MessagingOperationTypeSend)
+}
+
+// Processing is Sending's other side.
+func Processing(subject string) trace.SpanStartOption {
+	return messaging(subject, "process", semconv.MessagingOperationTypeProcess)
+}
+
+func messaging(subject, operation string, kind attribute.KeyValue) trace.SpanStartOption {
+	return trace.WithAttributes(semconv.MessagingSystemKey.String("nats"), semconv.MessagingDestinationName(subject),
+		semconv.MessagingOperationName(operation), kind)
 }
 
 // carrier is a propagation.TextMapCarrier over headers whose names keep their case, as those of NATS do.

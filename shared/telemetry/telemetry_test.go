@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"partidor.dev/partidor/shared/telemetry"
@@ -123,5 +126,75 @@ func TestShutdownIsBounded(t *testing.T) {
 	_ = tel.Shutdown(context.Background())
 	if took := time.Since(begin); took > 8*time.Second {
 		t.Fatalf("shutdown took %s", took)
+	}
+}
+
+// A collector that takes nothing keeps nobody waiting: what the queue holds waits, what it does not is dropped, and both are
+// counted. (Case: exporter slow)
+func TestFullQueueDropsAndCounts(t *testing.T) {
+	over := make(chan struct{})
+	hole := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
+	t.Cleanup(func() { close(over); hole.Close() })
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", hole.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+	t.Setenv("OTEL_METRICS_EXPORTER", "none")
+	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "16")
+	t.Setenv("OTEL_BLRP_MAX_QUEUE_SIZE", "8")
+	tel, err := telemetry.Start(t.Context(), telemetry.Options{Service: "gateway", LogOutput: &bytes.Buffer{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracer := tel.TracerProvider.Tracer("test")
+	for range 100 {
+		_, span := tracer.Start(t.Context(), "work")
+		span.End()
+		tel.Logger.Info("line")
+	}
+	rec := httptest.NewRecorder()
+	tel.MetricsHandler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, want := range []string{
+		`partidor_telemetry_exported_total{partidor_result="dropped",partidor_signal="traces"} 84`,
+		`partidor_telemetry_waiting{partidor_signal="traces"} 16`,
+		`partidor_telemetry_exported_total{partidor_result="dropped",partidor_signal="logs"} 92`,
+		`partidor_telemetry_waiting{partidor_signal="logs"} 8`,
+	} {
+		if !strings.Contains(rec.Body.String(), want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+}
+
+// What cannot be exported is told once a minute, not once a batch.
+func TestComplaintsAreRare(t *testing.T) {
+	log := &bytes.Buffer{}
+	start(t, telemetry.Options{Service: "gateway", LogOutput: log})
+	for range 100 {
+		otel.Handle(errors.New("nobody listens"))
+	}
+	if n := strings.Count(log.String(), "nobody listens"); n != 1 {
+		t.Errorf("%d lines for 100 failures", n)
+	}
+}
+
+// Series say where they come from, and in OpenMetrics lead to a trace.
+func TestExemplarsAndRegion(t *testing.T) {
+	otlp := testenv.StartOTLP(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", otlp.Endpoint)
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+	tel := start(t, telemetry.Options{Service: "gateway", Region: "eu"})
+	took, err := tel.MeterProvider.Meter("test").Float64Histogram("partidor.took", metric.WithUnit("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, span := tel.TracerProvider.Tracer("test").Start(t.Context(), "work")
+	took.Record(ctx, 1)
+	span.End()
+	rec, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	r.Header.Set("Accept", "application/openmetrics-text")
+	tel.MetricsHandler().ServeHTTP(rec, r)
+	for _, want := range []string{`partidor_took_seconds_count{partidor_region="eu"} 1`, `trace_id="` + span.SpanContext().TraceID().String()} {
+		if !strings.Contains(rec.Body.String(), want) {
+			t.Errorf("metrics lack %s", want)
+		}
 	}
 }

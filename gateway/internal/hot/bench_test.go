@@ -9,6 +9,12 @@ import (
 	"net/url"
 	"testing"
 
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	nooptrace "go.opentelemetry.io/otel/trace/noop"
+
 	"partidor.dev/partidor/gateway/internal/hot/admit"
 	"partidor.dev/partidor/gateway/internal/hot/identify"
 	"partidor.dev/partidor/shared/limit"
@@ -78,4 +84,25 @@ func BenchmarkPlainProxy(b *testing.B) {
 		b.Fatal(err)
 	}
 	run(b, &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target); r.SetXForwarded() }})
+}
+
+// BenchmarkTelemetry is what a request costs up to a 429, with metrics, and with tracing off, on and sampled out, on and
+// sampled. The differences are what tracing costs.
+func BenchmarkTelemetry(b *testing.B) {
+	exported := sdktrace.WithBatcher(tracetest.NewNoopExporter())
+	for name, tracers := range map[string]trace.TracerProvider{
+		"off":        nooptrace.NewTracerProvider(),
+		"sampledout": sdktrace.NewTracerProvider(exported, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(0)))),
+		"sampled":    sdktrace.NewTracerProvider(exported),
+	} {
+		b.Run(name, func(b *testing.B) {
+			h := benchHandler(b, limit.Decision{Outcome: limit.Refused, Rule: &limit.Rule{Capacity: 200, Refill: 100, PeriodSeconds: 1}, Share: limit.Whole, RetryAfter: 1})
+			var err error
+			h.telemetry, err = newTelemetry(tracers.Tracer("bench"), sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())).Meter("bench"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			run(b, h)
+		})
+	}
 }

@@ -3,7 +3,10 @@ package hot
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -112,11 +115,12 @@ func (x *exchange) describe(status int) {
 	if r.TLS != nil {
 		scheme = "https"
 	}
+	host, port := address(r.Host, r.TLS != nil)
 	attrs := []attribute.KeyValue{
 		attribute.String("http.request.method", methodName(r.Method)),
 		attribute.String("url.path", r.URL.Path),
 		attribute.String("url.scheme", scheme),
-		attribute.String("server.address", r.Host),
+		attribute.String("server.address", host), attribute.Int("server.port", port),
 		attribute.String("network.protocol.version", strings.TrimPrefix(r.Proto, "HTTP/")),
 		attribute.Int("http.response.status_code", status),
 	}
@@ -138,6 +142,7 @@ func (x *exchange) describe(status int) {
 	}
 	x.span.SetAttributes(attrs...)
 	if status >= 500 {
+		x.span.SetAttributes(attribute.String("error.type", strconv.Itoa(status)))
 		x.span.SetStatus(codes.Error, http.StatusText(status))
 	}
 	if x.cause != nil {
@@ -145,11 +150,34 @@ func (x *exchange) describe(status int) {
 	}
 }
 
+// address is the host and the port of an authority.
+func address(authority string, secure bool) (host string, port int) {
+	host, text, err := net.SplitHostPort(authority)
+	if err != nil {
+		host = authority
+	}
+	if port, err = strconv.Atoi(text); err == nil {
+		return host, port
+	}
+	if secure {
+		return host, 443
+	}
+	return host, 80
+}
+
+// withoutQuery is u without what may hold secrets.
+func withoutQuery(u *url.URL) string {
+	short := *u
+	short.RawQuery, short.Fragment, short.User = "", "", nil
+	return short.String()
+}
+
 // attempt is one try upstream.
 type attempt struct {
 	span   trace.Span // nil where none is open
 	began  time.Time
 	target string
+	number int // of the try, from 1
 }
 
 // Attempt opens the span of a try upstream and sends its trace along.
@@ -160,7 +188,7 @@ func (x *exchange) Attempt(out *http.Request, target string) {
 	if x.traced {
 		ctx, span = t.tracer.Start(ctx, methodName(out.Method), clientSpan...)
 	}
-	x.attempt = attempt{span: span, began: x.handler.opts.Now(), target: target}
+	x.attempt = attempt{span: span, began: x.handler.opts.Now(), target: target, number: x.attempt.number + 1}
 	t.attempts.Add(ctx, 1, x.route.metrics.attempts...)
 	if !span.IsRecording() {
 		// Without a recorder the client's own trace headers pass on as they are.
@@ -169,10 +197,14 @@ func (x *exchange) Attempt(out *http.Request, target string) {
 		}
 		return
 	}
+	host, port := address(target, out.URL.Scheme == "https")
 	span.SetAttributes(
 		attribute.String("http.request.method", methodName(out.Method)),
-		attribute.String("server.address", target),
-		attribute.String("url.full", out.URL.Redacted()))
+		attribute.String("server.address", host), attribute.Int("server.port", port),
+		attribute.String("url.full", withoutQuery(out.URL)))
+	if x.attempt.number > 1 {
+		span.SetAttributes(attribute.Int("http.request.resend_count", x.attempt.number-1))
+	}
 	t.propagator.Inject(ctx, propagation.HeaderCarrier(out.Header))
 }
 
@@ -187,10 +219,12 @@ func (x *exchange) Answered(status int, err error) {
 	if err != nil {
 		span.RecordError(err)
 		span.SetStatus(codes.Error, "no answer")
+		span.SetAttributes(attribute.String("error.type", "_OTHER"))
 		return
 	}
 	span.SetAttributes(attribute.Int("http.response.status_code", status))
 	if status >= 400 {
+		span.SetAttributes(attribute.String("error.type", strconv.Itoa(status)))
 		span.SetStatus(codes.Error, http.StatusText(status))
 	}
 }

@@ -3,9 +3,11 @@ package hot
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
+	"go.opentelemetry.io/otel/codes"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -40,7 +42,7 @@ func TestTraceGoesThrough(t *testing.T) {
 	f := newFixture(t, nil, nil)
 	spans, _ := observed(t, f)
 	const traceID, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-	f.do(t, "GET", "/v1/items/7", http.Header{"X-Api-Key": {"k-t1"}, "Traceparent": {"00-" + traceID + "-" + parent + "-01"}})
+	f.do(t, "GET", "/v1/items/7?token=hidden", http.Header{"X-Api-Key": {"k-t1"}, "Traceparent": {"00-" + traceID + "-" + parent + "-01"}})
 	got := spans.GetSpans()
 	if len(got) != 2 {
 		t.Fatalf("%d spans", len(got))
@@ -61,6 +63,14 @@ func TestTraceGoesThrough(t *testing.T) {
 		"partidor.route": "item", "partidor.tenant": "t1", "partidor.outcome": "allowed", "partidor.source": "redis",
 	} {
 		if got := attributesOf(server)[name]; got != value {
+			t.Errorf("%s = %q, want %q", name, got, value)
+		}
+	}
+	upstream, _ := url.Parse(f.echo.URL)
+	for name, value := range map[string]string{
+		"server.address": upstream.Hostname(), "server.port": upstream.Port(), "url.full": f.echo.URL + "/v1/items/7", "http.response.status_code": "200",
+	} {
+		if got := attributesOf(client)[name]; got != value {
 			t.Errorf("%s = %q, want %q", name, got, value)
 		}
 	}
@@ -135,8 +145,15 @@ func TestAttemptsAreCounted(t *testing.T) {
 	if counts["http.server.request.duration"] != 1 || counts["partidor.gateway.upstream.attempts"] != 3 {
 		t.Errorf("counts %v", counts)
 	}
-	if n := len(spans.GetSpans()); n != 4 {
-		t.Errorf("%d spans, want one of the request and three of attempts", n)
+	got := spans.GetSpans()
+	if len(got) != 4 {
+		t.Fatalf("%d spans, want one of the request and three of attempts", len(got))
+	}
+	for i, resent := range []string{"", "1", "2"} {
+		a := attributesOf(got[i])
+		if a["http.request.resend_count"] != resent || a["error.type"] != "503" || got[i].Status.Code != codes.Error {
+			t.Errorf("attempt %d: resent %q, error %q, %v", i+1, a["http.request.resend_count"], a["error.type"], got[i].Status)
+		}
 	}
 }
 

@@ -73,7 +73,7 @@ func New(o Options) *Adviser {
 // Send publishes the moves of a cycle to the regions that must give and keeps them for repetition; what was open of
 // former cycles is dropped. Regions are named in the order the plan knew them. The trace in ctx travels along.
 func (a *Adviser) Send(ctx context.Context, cycle Cycle, regions []plan.Region, moves []plan.Move) error {
-	ctx, span := a.options.Tracer.Start(ctx, "advise", trace.WithSpanKind(trace.SpanKindProducer),
+	ctx, span := a.options.Tracer.Start(ctx, "advise", trace.WithSpanKind(trace.SpanKindProducer), telemetry.Sending(wire.SubjectAdvice("*")),
 		trace.WithAttributes(attribute.Int64("partidor.term", cycle.Term), attribute.Int64("partidor.cycle", cycle.Number),
 			attribute.Int("partidor.moves", len(moves))))
 	defer span.End()

@@ -5,12 +5,12 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"partidor.dev/partidor/shared/rights"
 	"partidor.dev/partidor/shared/rights/redisstore"
+	"partidor.dev/partidor/shared/telemetry"
 )
 
 // workers run pipelines of steps; more than one so that a slow one does not hold up the next.
@@ -114,10 +114,16 @@ func firstError(results []redisstore.Result) error {
 	return nil
 }
 
-// span records a step that moved something, within the trace of the advice or the row that caused it, and makes what follows
+// span records a step that moved something, within the trace of the advice, the ask or the row that caused it, and makes what follows
 // from it part of the same trace.
 func (x *Exchange) span(now time.Time, step rights.Step, r *rights.Report) {
-	if step.Op != rights.OpGive && step.Op != rights.OpApply || r.Verdict == rights.Applied && step.Op == rights.OpGive && r.Amount == 0 {
+	switch step.Op {
+	case rights.OpGive, rights.OpLend:
+		if r.Verdict == rights.Applied && r.Amount == 0 {
+			return
+		}
+	case rights.OpApply:
+	default:
 		return
 	}
 	ctx := x.traces.of(now, step.Key)
@@ -125,9 +131,9 @@ func (x *Exchange) span(now time.Time, step rights.Step, r *rights.Report) {
 		return
 	}
 	ctx, span := x.o.Tracer.Start(ctx, "transfer."+step.Op.String(), trace.WithAttributes(
-		attribute.String("partidor.tenant", step.Key.Tenant), attribute.String("partidor.route", step.Key.Route),
-		attribute.String("partidor.peer", step.Peer), attribute.Int64("partidor.amount", r.Amount),
-		attribute.Int64("partidor.share", int64(r.Share)), attribute.String("partidor.verdict", r.Verdict.String()),
+		telemetry.AttributeTenant.String(step.Key.Tenant), telemetry.AttributeRoute.String(step.Key.Route),
+		telemetry.AttributePeer.String(step.Peer), telemetry.AttributeAmount.Int64(r.Amount),
+		telemetry.AttributeShare.Int64(int64(r.Share)), telemetry.AttributeVerdict.String(r.Verdict.String()),
 	))
 	if r.Verdict != rights.Applied {
 		span.SetStatus(codes.Error, r.Verdict.String())

@@ -136,6 +136,7 @@ func (x *Exchange) hear(ctx context.Context, now time.Time, h heard) {
 			return
 		}
 		for _, k := range m.Keys {
+			x.traces.remember(now, limit.Key{Tenant: k.Tenant, Route: k.Route}, h.trace)
 			x.agent.HearAsk(now, agent.Ask{
 				Key: limit.Key{Tenant: k.Tenant, Route: k.Route}, From: m.Region, To: m.To,
 				Need: k.Need, Flow: k.Flow, Rate: k.Rate, Fill: k.Fill, Urgent: k.Urgent,

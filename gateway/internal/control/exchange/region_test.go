@@ -6,6 +6,10 @@ import (
 	"testing"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
 	"partidor.dev/partidor/gateway/internal/snapshot"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
@@ -55,8 +59,10 @@ func TestLoans(t *testing.T) {
 	link(t, eu, us, 0.05, 0.1, 20*time.Millisecond)
 	counts := &counter{}
 	heat := NewHeat(counts, 1000)
-	eu.start(t, "eu-1", nil)
-	us.start(t, "us-1", func(o *Options) { o.Heat = heat })
+	spans := tracetest.NewSpanRecorder()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
+	eu.start(t, "eu-1", func(o *Options) { o.Tracer = tracer })
+	us.start(t, "us-1", func(o *Options) { o.Heat, o.Tracer = heat, tracer })
 	eu.alive(t)
 	us.alive(t)
 	began, admitted := time.Now(), 0
@@ -79,6 +85,22 @@ func TestLoans(t *testing.T) {
 	if e, u := eu.state(t, key), us.state(t, key); e.Share < e.Floor || e.Share+u.Share > limit.Whole {
 		t.Errorf("shares %d and %d", e.Share, u.Share)
 	}
+	await(t, "an ask, its loan and its arrival are one trace", func() bool {
+		inTrace := map[trace.TraceID]map[string]bool{}
+		for _, s := range spans.Ended() {
+			id := s.SpanContext().TraceID()
+			if inTrace[id] == nil {
+				inTrace[id] = map[string]bool{}
+			}
+			inTrace[id][s.Name()] = true
+		}
+		for _, names := range inTrace {
+			if names["ask"] && names["transfer.lend"] && names["transfer.send"] && names["transfer.apply"] {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // TestReloadsLeakNothing: a thousand new snapshots leave goroutines and connections as they were.

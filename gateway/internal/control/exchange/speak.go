@@ -38,13 +38,13 @@ func (x *Exchange) sendRows(ctx context.Context, rows []agent.RowMessage) {
 	for d, list := range groups {
 		for _, chunk := range wire.Chunks(list) {
 			m := wire.Transfer{Header: x.header(d.incarnation), To: d.to, ReceiverIncarnation: d.receiver, Rows: chunk}
-			x.publish(x.linked(ctx, "transfer.send", d.to, contexts[d]), wire.SubjectTransfer(d.to, x.o.Region), "row", len(chunk), &m)
+			x.publish(x.linked(ctx, d.to, contexts[d]), wire.SubjectTransfer(d.to, x.o.Region), "row", len(chunk), &m)
 		}
 	}
 }
 
 // linked opens a span for one message that several traces may have led to: the first is its parent, the others are linked.
-func (x *Exchange) linked(ctx context.Context, name, to string, contexts []context.Context) context.Context {
+func (x *Exchange) linked(ctx context.Context, to string, contexts []context.Context) context.Context {
 	if len(contexts) == 0 {
 		return ctx
 	}
@@ -52,8 +52,8 @@ func (x *Exchange) linked(ctx context.Context, name, to string, contexts []conte
 	for _, c := range contexts[1:] {
 		links = append(links, trace.LinkFromContext(c))
 	}
-	c, span := x.o.Tracer.Start(contexts[0], name, trace.WithSpanKind(trace.SpanKindProducer), trace.WithLinks(links...),
-		trace.WithAttributes(attribute.String("partidor.peer", to)))
+	c, span := x.o.Tracer.Start(contexts[0], "transfer.send", trace.WithSpanKind(trace.SpanKindProducer), trace.WithLinks(links...),
+		telemetry.Sending(wire.SubjectTransfer(to, x.o.Region)), trace.WithAttributes(telemetry.AttributePeer.String(to)))
 	span.End()
 	return c
 }
@@ -87,7 +87,11 @@ func (x *Exchange) sendAsks(ctx context.Context, asks []agent.Ask) {
 	for to, list := range groups {
 		for _, chunk := range wire.Chunks(list) {
 			m := wire.Ask{Header: x.header(0), To: to, Keys: chunk}
-			x.publish(ctx, wire.SubjectAsk(to), "ask", len(chunk), &m)
+			// A trace of its own: the loan that may follow, and its way here, belong to it.
+			c, span := x.o.Tracer.Start(ctx, "ask", trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindProducer), telemetry.Sending(wire.SubjectAsk(to)),
+				trace.WithAttributes(telemetry.AttributePeer.String(to), attribute.Int("partidor.keys", len(chunk))))
+			x.publish(c, wire.SubjectAsk(to), "ask", len(chunk), &m)
+			span.End()
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (h *Home) Take(ctx context.Context, now time.Time, lim *bucket.Limit, first
 		if to == h.o.Region {
 			return limit.Decision{}, nil, ErrMoved
 		}
-		reply, err := h.request(bounded, to, lim)
+		reply, err := h.traced(bounded, to, lim)
 		if err != nil {
 			h.metrics.asked("failed")
 			return limit.Decision{}, nil, err

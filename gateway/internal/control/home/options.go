@@ -8,13 +8,15 @@ import (
 	"github.com/nats-io/nats.go"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"partidor.dev/partidor/gateway/internal/snapshot"
 	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/rights/home"
 )
 
-// Options of a Home. Budget, Trip, Logger and Meter have defaults.
+// Options of a Home. Budget, Trip, Logger, Meter and Tracer have defaults.
 type Options struct {
 	Region, Instance string
 	Conn             *nats.Conn
@@ -27,6 +29,8 @@ type Options struct {
 	Budget, Trip time.Duration
 	Logger       *slog.Logger
 	Meter        metric.Meter
+	// Tracer makes the spans of both sides.
+	Tracer trace.Tracer
 }
 
 const (
@@ -56,6 +60,9 @@ func (o Options) checked() (Options, error) {
 	}
 	if o.Meter == nil {
 		o.Meter = noop.NewMeterProvider().Meter("")
+	}
+	if o.Tracer == nil {
+		o.Tracer = tracenoop.Tracer{}
 	}
 	return o, nil
 }

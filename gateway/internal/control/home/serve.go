@@ -54,7 +54,7 @@ func (h *Home) serve(ctx context.Context, m *nats.Msg) {
 		h.metrics.served("malformed")
 		return
 	}
-	reply, charged := h.decide(telemetry.Extract(ctx, m.Header), ask)
+	reply, charged := h.served(telemetry.Extract(ctx, m.Header), ask)
 	reply.Header = h.header()
 	if charged != nil {
 		h.admitted.add(reply.Sequence, *charged, time.Now())

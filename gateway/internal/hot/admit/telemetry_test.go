@@ -54,6 +54,8 @@ func TestSpansOfADecision(t *testing.T) {
 		}
 		got := attributes(decision)
 		if want := map[bool]string{false: "redis", true: "fallback"}[degraded]; got[telemetry.AttributeSource] != want || got[telemetry.AttributeOutcome] != "allowed" ||
+			got["partidor.cost"] != "1" || got[telemetry.AttributeRevision] == "" || got[telemetry.AttributeShare] == "" ||
+			got["partidor.remaining"] == "" || got["partidor.retry_after"] == "" ||
 			got[telemetry.AttributeDegraded] != map[bool]string{false: "false", true: "true"}[degraded] {
 			t.Errorf("attributes %v", got)
 		}

@@ -64,12 +64,13 @@ simulate: ## the shipped policy in virtual time, against one ideal bucket and a 
 rights-check: ## every scope and every mutant of the rights protocol; takes many minutes
 	$(GO) test -count=1 -v -timeout 90m ./shared/rights/modelcheck -long
 
+# What is merely of interest is hardly minimized: the default of a minute each would be all that a short run does.
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME
 	@for dir in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
 	  for target in $$(grep -rhoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go | awk '{print $$2}'); do \
 	    echo "== $$dir $$target"; \
-	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$dir; \
+	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$dir; \
 	  done; \
 	done
 

@@ -312,14 +312,24 @@ func TestServicesByHand(t *testing.T) {
 	}
 }
 
-// createKey asks the admin API for shop-a's first key, as partidorctl does.
+// createKey makes a tenant and its first key as day one does, by the service ctl.
 func (h *byHand) createKey(t *testing.T) string {
 	t.Helper()
-	out, err := exec.Command(filepath.Join(h.bin, "partidorctl"), "--server=http://"+h.hosts["rebalancer:9180"],
-		"--token-file="+filepath.Join(h.WorkingDir, "secrets/sre.token"), "keys", "create", "shop-a", "--yes", "--reason=test", "--output=json").Output()
+	ctl := h.ours(t, "ctl", "partidorctl")
+	ctl = ctl[:len(ctl)-len(h.Services["ctl"].Command)]
+	var out []byte
+	for _, args := range []string{"plans assign shop-a gold", "keys create shop-a --output=json"} {
+		var said bytes.Buffer
+		cmd := exec.Command(ctl[0], append(append(ctl[1:len(ctl):len(ctl)], strings.Fields(args)...), "--yes", "--reason=test")...)
+		cmd.Stderr = &said
+		var err error
+		if out, err = cmd.Output(); err != nil {
+			t.Fatalf("%s: %v\n%s", args, err, &said)
+		}
+	}
 	var made struct{ Key string }
-	if err != nil || json.Unmarshal(out, &made) != nil || made.Key == "" {
-		t.Fatalf("keys create: %v\n%s", err, out)
+	if err := json.Unmarshal(out, &made); err != nil || made.Key == "" {
+		t.Fatalf("keys create says %s, %v", out, err)
 	}
 	return made.Key
 }

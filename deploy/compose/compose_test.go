@@ -35,7 +35,7 @@ func project(t *testing.T) *types.Project {
 	if err := keys.Make(plan, string(acl)); err != nil {
 		t.Fatal(err)
 	}
-	o, err := cli.NewProjectOptions([]string{filepath.Join(dir, "compose.yaml")}, cli.WithWorkingDirectory(dir))
+	o, err := cli.NewProjectOptions([]string{filepath.Join(dir, "compose.yaml")}, cli.WithWorkingDirectory(dir), cli.WithProfiles([]string{"*"}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,7 @@ type exchange struct {
 
 // serve goes through the stages. Whatever refuses the request has answered it.
 func (x *exchange) serve(ctx context.Context) {
+	x.endDoubtful()
 	dropTwins(x.in.Header, x.generation.keepUnderscores)
 	if !x.admitAddress() {
 		return

@@ -168,3 +168,32 @@ func TestSmuggling(t *testing.T) {
 		})
 	}
 }
+
+// Behind a request that another server on the way may have cut apart elsewhere the connection ends.
+func TestDoubtfulFramingEndsTheConnection(t *testing.T) {
+	const head = "Host: h\r\nX-Api-Key: k-t1\r\n"
+	const hidden = "GET /v1/items HTTP/1.1\r\nHost: h\r\nX-Api-Key: k-t2\r\nConnection: close\r\n\r\n"
+	trusted := func(c *config.Config) { c.Addresses.TrustedProxies = []string{"127.0.0.0/8"} }
+	for _, tt := range []struct {
+		name, request string
+		edit          func(*config.Config)
+		hidden        int64 // requests that are served behind it
+	}{
+		{"chunks in HTTP/1.0", "POST /v1/upload HTTP/1.0\r\n" + head + "Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n", nil, 0},
+		{"chunks and a length in HTTP/1.0", "POST /v1/upload HTTP/1.0\r\n" + head + "Connection: keep-alive\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\nabc", nil, 0},
+		{"the same with an upgrade", "POST /v1/ws HTTP/1.0\r\n" + head + "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n\r\n", nil, 0},
+		{"chunks beside a length through a proxy", "POST /v1/upload HTTP/1.1\r\n" + head + "Content-Length: 200\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", trusted, 0},
+		{"the same with an upgrade", "POST /v1/ws HTTP/1.1\r\n" + head + "Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 200\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", trusted, 0},
+		{"the same, refused", "POST /nowhere HTTP/1.1\r\n" + head + "Content-Length: 200\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", trusted, 0},
+		{"chunks of a client's own", "POST /v1/upload HTTP/1.1\r\n" + head + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", nil, 1},
+		{"a length through a proxy", "POST /v1/upload HTTP/1.1\r\n" + head + "Content-Length: 3\r\n\r\nabc", trusted, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }, tt.edit)
+			got := f.raw(t, tt.request+hidden)
+			if n := f.admitter.spentBy("t2", "items"); n != tt.hidden || !strings.HasPrefix(got, "HTTP/1.") {
+				t.Errorf("%d requests behind it were served, want %d; %.60q", n, tt.hidden, got)
+			}
+		})
+	}
+}

@@ -43,14 +43,16 @@ func NewServer(c *config.Config, handler http.Handler, tlsConfig *tls.Config, lo
 	protocols.SetHTTP2(tlsConfig != nil)
 	protocols.SetUnencryptedHTTP2(tlsConfig == nil && c.Server.H2C)
 	return &http.Server{
-		Addr:              c.Listen,
-		Handler:           handler,
-		TLSConfig:         tlsConfig,
-		Protocols:         &protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: c.Server.MaxConcurrentStreams},
-		ReadHeaderTimeout: c.Server.ReadHeaderTimeout,
-		IdleTimeout:       c.Server.IdleTimeout,
-		MaxHeaderBytes:    c.Server.MaxHeaderBytes,
-		ErrorLog:          log.New(quiet{logger}, "", 0),
+		Addr:      c.Listen,
+		Handler:   handler,
+		TLSConfig: tlsConfig,
+		// OPTIONS * meets the guard like everything else.
+		DisableGeneralOptionsHandler: true,
+		Protocols:                    &protocols,
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: c.Server.MaxConcurrentStreams},
+		ReadHeaderTimeout:            c.Server.ReadHeaderTimeout,
+		IdleTimeout:                  c.Server.IdleTimeout,
+		MaxHeaderBytes:               c.Server.MaxHeaderBytes,
+		ErrorLog:                     log.New(quiet{logger}, "", 0),
 	}
 }

@@ -37,7 +37,7 @@ func TestRefusals(t *testing.T) {
 		{"no ledger", "nats: {urls: [\"nats://h:1\"]}\n", "postgres"},
 		{"two ledgers", least + "rules_file: r.yaml\n", "rebalancer.yaml:3: rules_file: give postgres or rules_file"},
 		{"password", "postgres: {url: postgres://a:b@h/d}\nnats: {urls: [\"nats://h:1\"]}\n", "yaml:1: postgres.url: must not hold a password"},
-		{"no nats", "postgres: {url: postgres://h/d}\n", "nats.urls: missing"},
+		{"no nats", "postgres: {url: postgres://h/d}\n", "nats.urls: at least one is needed"},
 		{"open to the world", least + "listen: 0.0.0.0:9180\n", "access.tokens: needed"},
 		{"anonymous to the world", least + "listen: 0.0.0.0:9180\naccess: {anonymous: viewer}\n", "access.anonymous: only where listen is a loopback"},
 		{"role", least + "access:\n  tokens:\n    - {name: a, role: root, token_env: X}\n", "yaml:5: access.tokens[0].role"},

@@ -126,7 +126,7 @@ func (c *Config) validateLedger(f *config.Faults) {
 
 func (n *NATS) validate(f *config.Faults) {
 	if len(n.URLs) == 0 {
-		f.Add("nats.urls", "missing: without NATS there is nothing to rebalance")
+		f.Add("nats.urls", "at least one is needed: without NATS there is nothing to rebalance")
 	}
 	for i, u := range n.URLs {
 		at := fmt.Sprintf("nats.urls[%d]", i)

@@ -12,6 +12,9 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- if .Values.region.enabled }}
 partidor.dev/region: {{ .Values.region.name | quote }}
+{{- with .Values.region.failureDomain }}
+partidor.dev/failure-domain: {{ . | quote }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -87,12 +90,43 @@ seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 {{- end }}
 
+{{/* partidor.natsClient is how a program of ours connects to NATS, as a section of its configuration. */}}
+{{- define "partidor.natsClient" -}}
+{{- $nats := dict "urls" (include "partidor.natsURLs" . | fromJsonArray) }}
+{{- with .Values.nats }}
+{{- if and .credentialsSecret.name .nkeySecret.name }}{{ fail "nats.nkeySecret: give it or credentialsSecret, not both" }}{{ end }}
+{{- if .credentialsSecret.name }}{{ $_ := set $nats "credentials_file" "/run/secrets/nats/nats.creds" }}{{ end }}
+{{- if .nkeySecret.name }}{{ $_ := set $nats "nkey_file" "/run/secrets/nats/nats.nk" }}{{ end }}
+{{- if .caSecret.name }}{{ $_ := set $nats "tls" (dict "ca_file" "/run/secrets/nats-ca/ca.crt") }}{{ end }}
+{{- end }}
+{{- $nats | toJson }}
+{{- end }}
+
+{{/* partidor.natsMounts and partidor.natsVolumes bring its secrets. */}}
+{{- define "partidor.natsMounts" -}}
+{{- if or .Values.nats.credentialsSecret.name .Values.nats.nkeySecret.name }}
+- {name: nats-credentials, mountPath: /run/secrets/nats, readOnly: true}
+{{- end }}
+{{- if .Values.nats.caSecret.name }}
+- {name: nats-ca, mountPath: /run/secrets/nats-ca, readOnly: true}
+{{- end }}
+{{- end }}
+{{- define "partidor.natsVolumes" -}}
+{{- with include "partidor.secretVolume" (dict "name" "nats-credentials" "secret" .Values.nats.credentialsSecret "path" "nats.creds") }}
+{{ . }}
+{{- end }}
+{{- with include "partidor.secretVolume" (dict "name" "nats-credentials" "secret" .Values.nats.nkeySecret "path" "nats.nk") }}
+{{ . }}
+{{- end }}
+{{- with include "partidor.secretVolume" (dict "name" "nats-ca" "secret" .Values.nats.caSecret "path" "ca.crt") }}
+{{ . }}
+{{- end }}
+{{- end }}
+
 {{- define "partidor.rebalancerMounts" -}}
 - {name: config, mountPath: /etc/partidor, readOnly: true}
 - {name: postgres, mountPath: /run/secrets/postgres, readOnly: true}
-{{- if .Values.nats.credentialsSecret.name }}
-- {name: nats-credentials, mountPath: /run/secrets/nats, readOnly: true}
-{{- end }}
+{{- include "partidor.natsMounts" . }}
 {{- range .Values.controlPlane.tokens }}
 - {name: token-{{ .name }}, mountPath: /run/secrets/token-{{ .name }}, readOnly: true}
 {{- end }}
@@ -102,10 +136,13 @@ seccompProfile: {type: RuntimeDefault}
 - name: config
   configMap: {name: {{ include "partidor.fullname" . }}-rebalancer}
 {{ include "partidor.secretVolume" (dict "name" "postgres" "secret" .Values.postgres.urlSecret "path" "url") }}
-{{- with include "partidor.secretVolume" (dict "name" "nats-credentials" "secret" .Values.nats.credentialsSecret "path" "nats.creds") }}
-{{ . }}
-{{- end }}
+{{- include "partidor.natsVolumes" . }}
 {{- range .Values.controlPlane.tokens }}
 {{ include "partidor.secretVolume" (dict "name" (printf "token-%s" .name) "secret" .secret "path" "token") }}
 {{- end }}
+{{- end }}
+
+{{/* partidor.percent writes parts per million as the programs do. */}}
+{{- define "partidor.percent" -}}
+{{- printf "%v%%" (divf (float64 .) 10000.0) -}}
 {{- end }}

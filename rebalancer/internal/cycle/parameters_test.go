@@ -2,6 +2,7 @@ package cycle
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"partidor.dev/partidor/rebalancer/internal/ledger"
@@ -31,6 +32,7 @@ func decided(t *testing.T, name, value string) limit.Share {
 		r.Poke()
 		r.Request()
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, d := range r.commits[seen:] {

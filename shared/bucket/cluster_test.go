@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"partidor.dev/partidor/shared/bucket/redisconn"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/testenv"
@@ -64,7 +66,7 @@ func TestCluster(t *testing.T) {
 	limits := []Limit{{Key: limit.Key{Tenant: "mover", Route: "r"}, Rule: &limit.Rule{Capacity: 100, Refill: 1, PeriodSeconds: 36000}, Base: limit.Whole, Cost: 1}}
 	mustTake(t, s, limits)
 	name := limits[0].Key.Redis()
-	moveSlot(t, cluster, keySlot(name), name, func(when string) {
+	moveSlot(t, cluster, keySlot(name), []string{name}, func(when string) {
 		d, err := s.Take(ctx, limits)
 		if err != nil {
 			t.Errorf("%s: %v", when, err)
@@ -74,10 +76,42 @@ func TestCluster(t *testing.T) {
 	if d := mustTake(t, s, limits); d.Remaining != 100-6 {
 		t.Errorf("remaining %d, want 94: one take each", d.Remaining)
 	}
+	tornSlot(t, cluster, s)
+}
+
+// Half of a request's buckets have moved with their slot: neither node can decide, nothing is charged or repeated, and the next
+// request after the move is decided. (issue: TRYAGAIN)
+func tornSlot(t *testing.T, cluster *testenv.RedisCluster, s *Redis) {
+	limits := make([]Limit, 2)
+	for i, route := range []string{"one", "two"} {
+		limits[i] = Limit{Key: limit.Key{Tenant: "torn", Route: route}, Rule: &limit.Rule{Capacity: 100, Refill: 1, PeriodSeconds: 36000}, Base: limit.Whole, Cost: 1}
+	}
+	mustTake(t, s, limits)
+	decided, torn := int64(1), false
+	moveSlot(t, cluster, keySlot(limits[0].Key.Redis()), []string{limits[0].Key.Redis(), limits[1].Key.Redis()}, func(when string) {
+		within, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := s.Take(within, limits)
+		switch {
+		case err == nil:
+			decided++
+		case redis.HasErrorPrefix(err, "TRYAGAIN") && Untouched(err):
+			torn = true
+		default:
+			t.Errorf("%s: %v", when, err)
+		}
+	})
+	if !torn {
+		t.Error("no request has met a torn slot")
+	}
+	if d := mustTake(t, s, limits); d.Remaining != 100-decided-1 {
+		t.Errorf("remaining %d after %d decisions", d.Remaining, decided+1)
+	}
 }
 
 // moveSlot moves a slot to the next master and calls during in every state on the way.
-func moveSlot(t *testing.T, c *testenv.RedisCluster, slot int, key string, during func(when string)) {
+func moveSlot(t *testing.T, c *testenv.RedisCluster, slot int, keys []string, during func(when string)) {
+	key := keys[0]
 	ctx := context.Background()
 	i := slot * 3 / clusterSlots
 	if from := c.Masters[i].Client(); from.ClusterKeySlot(ctx, key).Val() != int64(slot) {
@@ -95,8 +129,10 @@ func moveSlot(t *testing.T, c *testenv.RedisCluster, slot int, key string, durin
 	run(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", id(to))
 	during("migrating, key still there")
 	host, port := "127.0.0.1", to.Addr[len("127.0.0.1:"):]
-	run(from, "MIGRATE", host, port, key, 0, 5000)
-	during("migrating, key gone: ASK")
+	for _, key := range keys {
+		run(from, "MIGRATE", host, port, key, 0, 5000)
+		during("migrating, key gone: ASK, or TRYAGAIN where another is still there")
+	}
 	run(to, "CLUSTER", "SETSLOT", slot, "NODE", id(to))
 	run(from, "CLUSTER", "SETSLOT", slot, "NODE", id(to))
 	during("moved: MOVED")

@@ -60,6 +60,9 @@ func (c *Scope) deliver(w *world, m message) bool {
 		if w.lost[j] {
 			return false // nobody is there to hear it
 		}
+		if m.from == 0 && w.leased[0] && w.granter == m.to && w.leads(m.number) && c.Broken != AgreeGranting {
+			return false // its own answer keeps that region's lease alive
+		}
 		a, ok := s.Void(epoch, rights.Void{From: names[i], To: names[j], Incarnation: int64(m.number)})
 		if ok {
 			w.send(message{
@@ -80,6 +83,16 @@ func (c *Scope) deliver(w *world, m message) bool {
 		return changed
 	}
 	panic("unknown message")
+}
+
+// leads tells whether a leader has taken this number.
+func (w *world) leads(number int8) bool {
+	for k := range w.leaders {
+		if w.leaders[k].number == number {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *Scope) answer(m message) rights.Answer {

@@ -13,7 +13,7 @@ func (c *Scope) faults(w *world, emit func(*world, string) bool) bool {
 		if !c.fails(i) {
 			continue
 		}
-		if !c.copies(w, i, emit) || !c.loss(w, i, emit) || !c.fence(w, i, emit) || !c.comeBack(w, i, emit) {
+		if !c.copies(w, i, emit) || !c.loss(w, i, emit) || !c.fence(w, i, emit) || !c.resume(w, i, emit) || !c.comeBack(w, i, emit) {
 			return false
 		}
 	}
@@ -64,21 +64,70 @@ func (c *Scope) fence(w *world, i int, emit func(*world, string) bool) bool {
 	}
 	n := w.clone()
 	n.fences++
-	n.leased[i] = false
+	n.leased[i], n.granter = false, -1
 	n.regions[i].Fence(epoch)
 	return emit(n, "fence "+names[i])
+}
+
+// resume lets a fenced region 0 go on under the same incarnation once one voter answers that does not know it to be void. In
+// the product a majority must answer; one voter of it is enough, because minting takes the agreement of all.
+func (c *Scope) resume(w *world, i int, emit func(*world, string) bool) bool {
+	s := &w.regions[i]
+	if i != 0 || int(w.resumes) >= c.Resumes || w.lost[i] || s.Phase != rights.Fenced {
+		return true
+	}
+	for v := int8(1); v <= control; v++ {
+		known := int64(0)
+		switch {
+		case v == control:
+			for k := range w.leaders {
+				known = max(known, int64(w.leaders[k].number))
+			}
+		case int(v) >= len(w.regions) || w.lost[v] || w.regions[v].Phase != rights.Active:
+			continue // a region that re-learns may have forgotten that it agreed
+		default:
+			known = w.regions[v].Pair(names[i]).Incarnation
+		}
+		if known > s.Incarnation && c.Broken != ResumeVoid {
+			continue
+		}
+		n := w.clone()
+		n.resumes++
+		n.leased[i], n.granter = true, v
+		r := &n.regions[i]
+		r.Settle(epoch)
+		r.Phase, r.Share = rights.Active, account(r, "")
+		if !emit(n, fmt.Sprintf("%s resumes by voter %d", names[i], v)) {
+			return false
+		}
+	}
+	return true
+}
+
+// superseded tells whether some region knows of a later life of region i, which then has to begin anew.
+func (w *world) superseded(i int) bool {
+	s := &w.regions[i]
+	for j := range w.regions {
+		if j == i {
+			continue
+		}
+		if p := w.regions[j].Pair(names[i]); p != nil && p.Incarnation > s.Incarnation {
+			return true
+		}
+	}
+	return false
 }
 
 // comeBack begins a new incarnation, and ends re-learning once everybody has answered.
 func (c *Scope) comeBack(w *world, i int, emit func(*world, string) bool) bool {
 	s := &w.regions[i]
-	if w.lost[i] || s.Phase == rights.Fenced || s.Phase == rights.Relearning && !w.leased[i] {
+	if w.lost[i] || s.Phase == rights.Fenced || s.Phase == rights.Relearning && !w.leased[i] || w.superseded(i) {
 		n := w.clone()
 		number := n.take(c, i)
 		if !n.regions[i].Begin(epoch, int64(number), w.lost[i]) {
 			return true
 		}
-		n.lost[i], n.leased[i] = false, true
+		n.lost[i], n.leased[i], n.granter = false, true, -1
 		n.sendVoids(i, number)
 		if !emit(n, fmt.Sprintf("%s begins as %d", names[i], number)) {
 			return false
@@ -126,8 +175,8 @@ func (c *Scope) lead(w *world, emit func(*world, string) bool) bool {
 	for k := range c.Leaders {
 		l := &w.leaders[k]
 		if l.number == 0 {
-			if w.leased[0] && c.Broken != MintEarly {
-				continue
+			if w.leased[0] && (w.granter < 0 || w.granter == control) && c.Broken != MintEarly {
+				continue // the leader's own answer, or everybody's, keeps the lease alive
 			}
 			n := w.clone()
 			n.leaders[k].number = n.next[0]

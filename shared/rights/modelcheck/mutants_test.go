@@ -88,6 +88,8 @@ var mutants = []struct {
 	{rule: "R11", name: "the base share is used while re-learning", scope: "probe lost", quick: true,
 		edits: []edit{{"../recover.go", "s.Share, s.Waiting = s.Floor, 0", "s.Share, s.Waiting = s.Base, 0"}}},
 	{rule: "R12", name: "decided before former lives are void", scope: "probe both lost", broken: DecideEarly},
+	{rule: "R13", name: "resumed by a voter that knows better", scope: "probe resume", broken: ResumeVoid, quick: true},
+	{rule: "R14", name: "agreed while its own answer keeps the lease alive", scope: "probe resume", broken: AgreeGranting, quick: true},
 	{rule: "R13", name: "a fenced region uses its share", scope: "probe fence",
 		edits: []edit{{"../recover.go", "	s.Share = min(s.Share, s.Floor)\n", ""}}},
 	{rule: "R13", name: "a fenced region accepts rows", scope: "probe fence",

@@ -32,6 +32,9 @@ type Scope struct {
 	Failing        []int
 	// Leaders is how many leaders try to mint anew what a fenced region 0 holds.
 	Leaders int
+	// Resumes bounds how often a fenced region 0 goes on under the same incarnation, because some voter, the control plane or
+	// another region, has answered it again.
+	Resumes int
 	// Copies lets a failing region come back with an older copy of its tokens.
 	Copies bool
 	// Decide lets the control plane set the amount between two regions that have both forgotten it.
@@ -113,6 +116,10 @@ const (
 	MintMissing
 	// DecideEarly decides before both regions have voided each other's former lives (R12).
 	DecideEarly
+	// ResumeVoid lets a region resume by the word of a voter that knows it to be void.
+	ResumeVoid
+	// AgreeGranting lets a region agree to a minting although its own answer keeps the lease alive.
+	AgreeGranting
 	// OverlapEarly declares a rule change over while loans made before it are out (R16).
 	OverlapEarly
 )

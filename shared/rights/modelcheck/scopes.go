@@ -32,6 +32,10 @@ func Short() []Scope {
 			c.Units, c.Base, c.MaxLoan, c.Moves = 2, []int{1, 1}, 1, 1
 			c.Fences, c.Leaders, c.Failing = 1, 1, []int{0}
 		}),
+		two("fenced, resumed, leader", func(c *Scope) {
+			c.Units, c.Base, c.MaxLoan, c.Moves = 2, []int{1, 1}, 0, 0
+			c.Fences, c.Leaders, c.Resumes, c.Failing = 2, 1, 1, []int{0}
+		}),
 		two("rule change", func(c *Scope) {
 			c.Units, c.Base, c.Capacity, c.MaxLoan, c.Moves = 2, []int{1, 1}, 2, 1, 2
 			c.NewCapacity, c.NewRate = 1, 1
@@ -43,7 +47,7 @@ func Short() []Scope {
 // Long are the scopes that make rights-check searches; all must hold.
 func Long() []Scope {
 	return []Scope{
-		two("moves, five", func(c *Scope) { c.Units, c.Base, c.Capacity, c.Moves = 2, []int{1, 1}, 2, 5 }),
+		two("moves, five", func(c *Scope) { c.Units, c.Base, c.Capacity, c.Moves, c.MaxStates = 2, []int{1, 1}, 2, 5, 1_500_000 }),
 		two("moves, not pruned", func(c *Scope) { c.Units, c.Base, c.Capacity, c.Prune, c.Trust = 2, []int{1, 1}, 2, false, false }),
 		two("moves, four units", func(c *Scope) { c.Moves = 4 }),
 		two("data lost, wide", func(c *Scope) { c.MaxLoan, c.Moves, c.Losses, c.Failing = 1, 2, 1, []int{0} }),
@@ -58,6 +62,14 @@ func Long() []Scope {
 		two("fenced, two leaders", func(c *Scope) {
 			c.Units, c.Base, c.MaxLoan, c.Moves = 2, []int{1, 1}, 1, 1
 			c.Fences, c.Leaders, c.Failing = 1, 2, []int{0}
+		}),
+		two("fenced, resumed, leader, a move", func(c *Scope) {
+			c.Units, c.Base, c.MaxLoan, c.Moves = 2, []int{1, 1}, 0, 1
+			c.Fences, c.Leaders, c.Resumes, c.Failing = 2, 1, 1, []int{0}
+		}),
+		two("fenced, resumed, two leaders", func(c *Scope) {
+			c.Units, c.Base, c.MaxLoan, c.Moves = 2, []int{1, 1}, 1, 1
+			c.Fences, c.Leaders, c.Resumes, c.Failing = 2, 2, 2, []int{0}
 		}),
 		two("fenced and lost", func(c *Scope) {
 			c.Units, c.Base, c.MaxLoan, c.Moves = 2, []int{1, 1}, 1, 1
@@ -75,6 +87,9 @@ func Long() []Scope {
 		three("three regions, data lost", func(c *Scope) { c.Moves, c.Losses, c.Failing = 1, 1, []int{0} }),
 		three("three regions, two lost, decided", func(c *Scope) {
 			c.Moves, c.MaxLoan, c.Losses, c.Failing, c.Decide, c.MaxStates = 2, 0, 2, []int{0, 1}, true, 1_500_000
+		}),
+		three("three regions, fenced, resumed, leader", func(c *Scope) {
+			c.Moves, c.MaxLoan, c.Fences, c.Leaders, c.Resumes, c.Failing, c.MaxStates = 1, 0, 2, 1, 1, []int{0}, 1_500_000
 		}),
 		three("three regions, fenced, leader", func(c *Scope) {
 			c.Moves, c.MaxLoan, c.Fences, c.Leaders, c.Failing, c.MaxStates = 1, 1, 1, 1, []int{0}, 1_500_000
@@ -113,6 +128,9 @@ func Probes() []Scope {
 		}),
 		probe("probe fence twice", func(c *Scope) {
 			c.Capacity, c.Moves, c.Fences, c.Leaders, c.Failing = 1, 1, 2, 1, []int{0}
+		}),
+		probe("probe resume", func(c *Scope) {
+			c.Moves, c.MaxLoan, c.Fences, c.Leaders, c.Resumes, c.Failing = 0, 0, 2, 1, 1, []int{0}
 		}),
 		probe("probe rule", func(c *Scope) { c.Capacity, c.NewCapacity, c.NewRate = 2, 1, 1 }),
 		probe("probe rule raised", func(c *Scope) { c.Moves, c.NewCapacity, c.NewRate = 0, 4, 2 }),

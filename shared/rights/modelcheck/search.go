@@ -113,7 +113,7 @@ func (c *Scope) wrong(w *world) string {
 func (c *Scope) conserved(w *world) string {
 	down := -1
 	for i := range w.regions {
-		if w.lost[i] || w.regions[i].Phase != rights.Active {
+		if w.lost[i] || w.regions[i].Phase != rights.Active || w.superseded(i) {
 			if down >= 0 {
 				return "" // two at once: what lies between them is the control plane's to decide
 			}

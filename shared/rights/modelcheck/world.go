@@ -40,6 +40,9 @@ type message struct {
 	in, acked      [4]int8
 }
 
+// control is the control plane as a voter.
+const control = int8(maxRegions)
+
 // leader is an attempt to mint anew what region 0 holds.
 type leader struct {
 	number  int8
@@ -59,15 +62,17 @@ type world struct {
 	// level of the virtual bucket of the whole limit.
 	level int8
 	// overlap: 0 before any region heard of the new rule, 1 while some have, 2 after.
-	overlap               int8
-	moves, losses, fences int8
-	leaders               [2]leader
+	overlap                        int8
+	moves, losses, fences, resumes int8
+	// granter is the voter whose answer let region 0 resume: a region, or control; −1 while its lease is everybody's or nobody's.
+	granter int8
+	leaders [2]leader
 	// copied is an older copy of region Failing[0]'s tokens, −1 if none was taken.
 	copied int8
 }
 
 func (c *Scope) initial() *world {
-	w := &world{copied: -1, level: int8(c.Units * c.Capacity)}
+	w := &world{copied: -1, granter: -1, level: int8(c.Units * c.Capacity)}
 	for i := range c.Base {
 		s := rights.New(c.numbers(i, false), c.floor(i), 1, epoch)
 		peers := map[string]int64{}
@@ -153,7 +158,7 @@ func (c *Scope) encode(w *world, b []byte) []byte {
 			n(x[:]...)
 		}
 	}
-	n(w.level, w.overlap, w.moves, w.losses, w.fences, w.copied)
+	n(w.level, w.overlap, w.moves, w.losses, w.fences, w.resumes, w.granter, w.copied)
 	for _, m := range w.net {
 		x := m.bytes()
 		n(x[:]...)

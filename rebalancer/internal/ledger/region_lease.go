@@ -76,11 +76,13 @@ func (m *Memory) termOver(term int64) error {
 	return nil
 }
 
-// RegionLeases as long as the process lives.
+// RegionLeases as long as the process lives. The caller may keep and change what it gets.
 func (m *Memory) RegionLeases(context.Context) (map[string]RegionLease, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.Clone(m.leases), nil
+	leases := make(map[string]RegionLease, len(m.leases))
+	maps.Copy(leases, m.leases)
+	return leases, nil
 }
 
 // NoteLease keeps whether a region fences, and its floor if that is larger than before.

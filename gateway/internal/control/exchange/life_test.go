@@ -66,7 +66,7 @@ func TestDeclaredDead(t *testing.T) {
 		}
 	}
 	leader := wire.Header{Region: "us", Instance: "rebalancer-1", Incarnation: number, Started: 1}
-	say(wire.SubjectVoid("eu", "us"), &wire.Void{Header: leader, To: "eu"})
+	say(wire.SubjectVoid("eu", "us"), &wire.Void{Header: leader, To: "eu", Keys: []wire.KeyName{{Tenant: key.Tenant, Route: key.Route}}, Dead: true})
 	a := <-answers
 	if len(a.Keys) != 1 {
 		t.Fatalf("eu answered %+v", a)

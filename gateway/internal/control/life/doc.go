@@ -6,5 +6,6 @@
 // decision (the call that opened the connection fails, and the fallback decides). Once a second it is compared anyway, for
 // losses that close no connection.
 //
-// In a cluster only the node that holds the record is watched.
+// In a cluster every master has a record of its own. A loss of one of them counts for all: buckets elsewhere are not missing, so
+// nothing changes for them.
 package life

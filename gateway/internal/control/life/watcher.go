@@ -18,7 +18,8 @@ import (
 	"partidor.dev/partidor/lua"
 )
 
-// recordKey names the record of lua/life.lua. It lies among the buckets, where the gateway's user may write.
+// recordKey names the record of lua/life.lua. It lies among the buckets, where the gateway's user may write. In a cluster every
+// master has its own: see node.go.
 const recordKey = "rl:@life"
 
 const (
@@ -42,10 +43,15 @@ type Watcher struct {
 	room   atomic.Pointer[room]
 
 	mu   sync.Mutex
-	run  string // run id last seen
-	lost string // as the record last said; empty before the first look
-	at   time.Time
+	seen map[string]sighting // by the record's name
+	at   time.Time           // of the latest loss
 	told []func(at time.Time)
+}
+
+// sighting is what one record last said.
+type sighting struct {
+	run  string // run id of the server
+	lost string
 }
 
 // New makes a watcher that has seen nothing yet.
@@ -62,7 +68,7 @@ func New(o Options) (*Watcher, error) {
 		return nil, err
 	}
 	losses.Add(context.Background(), 0)
-	w := &Watcher{opts: o, script: redis.NewScript(lua.Life), losses: losses}
+	w := &Watcher{opts: o, script: redis.NewScript(lua.Life), losses: losses, seen: map[string]sighting{}}
 	return w, w.observeRoom()
 }
 
@@ -81,6 +87,7 @@ func (w *Watcher) Tell(f func(at time.Time)) {
 type commander interface {
 	redis.Scripter
 	Info(ctx context.Context, section ...string) *redis.StringCmd
+	ClusterNodes(ctx context.Context) *redis.StringCmd
 }
 
 // errNews refuses the connection on which a loss was found: the call that opened it was made up before that was known.
@@ -105,7 +112,7 @@ func (w *Watcher) Run(ctx context.Context, client redis.UniversalClient) error {
 			return nil
 		case <-tick.C:
 			bounded, cancel := context.WithTimeout(ctx, within)
-			_ = w.look(bounded, client) // away: the breaker says so
+			w.lookAll(bounded, client)
 			if looks%roomEvery == 0 {
 				w.measure(bounded, client)
 			}
@@ -124,10 +131,16 @@ func (w *Watcher) look(ctx context.Context, c commander) error {
 	if run == "" {
 		return nil // not a server that has lives
 	}
+	key := recordKey
+	if field(info, "redis_mode") == "cluster" {
+		if key, err = ownRecord(ctx, c); err != nil || key == "" {
+			return err
+		}
+	}
 	w.mu.Lock()
-	known := w.run
+	known := w.seen[key]
 	w.mu.Unlock()
-	lost, err := w.script.Run(ctx, c, []string{recordKey}, run, known).Text()
+	lost, err := w.script.Run(ctx, c, []string{key}, run, known.run).Text()
 	if err != nil {
 		return fmt.Errorf("compare redis's life: %w", err)
 	}
@@ -137,12 +150,14 @@ func (w *Watcher) look(ctx context.Context, c commander) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	news := lost != w.lost && ms > 0
-	w.run, w.lost = run, lost
+	news := lost != w.seen[key].lost && ms > 0
+	w.seen[key] = sighting{run, lost}
 	if !news {
 		return nil
 	}
-	w.at = time.UnixMicro(int64(ms * 1000))
+	if at := time.UnixMicro(int64(ms * 1000)); at.After(w.at) {
+		w.at = at
+	}
 	w.losses.Add(ctx, 1)
 	w.opts.Logger.WarnContext(ctx, "redis has begun another life: buckets that are missing start empty", "at", w.at, "run", run)
 	for _, f := range w.told {

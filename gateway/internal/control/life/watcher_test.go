@@ -35,13 +35,19 @@ type gateway struct {
 
 func newGateway(t *testing.T, addr string) *gateway {
 	t.Helper()
+	return newGatewayOf(t, redisconn.Options{Addrs: []string{addr}})
+}
+
+func newGatewayOf(t *testing.T, o redisconn.Options) *gateway {
+	t.Helper()
 	g := new(gateway)
 	w, err := New(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	g.Watcher = w
-	if g.client, err = redisconn.New(redisconn.Options{Addrs: []string{addr}, Greet: w.Greet, PoolSize: 4}); err != nil {
+	o.Greet, o.PoolSize = w.Greet, 4
+	if g.client, err = redisconn.New(o); err != nil {
 		t.Fatal(err)
 	}
 	g.store = bucket.NewRedis(bucket.Options{Client: g.client})

@@ -178,7 +178,7 @@ routes:
   - {id: refused, path: "/refused/{id}", upstream: u}
 redis: {addresses: ["%s"]}
 rules: {file: %q}
-decision: {deadline: 100ms}
+decision: {deadline: 1s}
 telemetry: {log_level: error}
 `
 

@@ -53,6 +53,9 @@ func subjects() []subject {
 // ours is the store as the gateway uses it, peer the one it is compared with.
 const ours, peer = "partidor batched", "redis_rate"
 
+// patience bounds what may take long on a busy machine, where every subject waits rather than fails.
+const patience = 5 * time.Second
+
 // poolSize is go-redis's own default on a machine of this size times two: every subject has the same number of connections.
 const poolSize = 32
 
@@ -128,11 +131,13 @@ func beginThrottled(s *server, l load) (decider, func(), error) {
 }
 
 func beginPartidor(s *server, l load, o bucket.Options) (decider, func(), error) {
-	c, err := redisconn.New(redisconn.Options{Addrs: s.addrs(), Cluster: len(s.addrs()) > 1, PoolSize: poolSize})
+	c, err := redisconn.New(redisconn.Options{
+		Addrs: s.addrs(), Cluster: len(s.addrs()) > 1, PoolSize: poolSize, DialTimeout: patience, OpTimeout: patience,
+	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("begin partidor: %w", err)
 	}
-	o.Client = c
+	o.Client, o.CallTimeout = c, patience
 	store := bucket.NewRedis(o)
 	wide := &limit.Rule{Capacity: burst, Refill: perSecond, PeriodSeconds: 1}
 	small := &limit.Rule{Capacity: 1, Refill: 1, PeriodSeconds: 3600}

@@ -1,24 +1,14 @@
 # Two regions, 70/30, and the control plane beside the first. One state; see README.md for one state per region.
 
-terraform {
-  required_version = ">= 1.11"
-
-  required_providers {
-    kubernetes = {
-      source  = "hashicorp/kubernetes"
-      version = "~> 3.2"
-    }
-    helm = {
-      source  = "hashicorp/helm"
-      version = "~> 3.1"
-    }
-  }
-}
-
 provider "kubernetes" {
   alias          = "eu"
   config_path    = var.kubeconfig
   config_context = var.contexts["eu"]
+}
+
+provider "helm" {
+  alias      = "eu"
+  kubernetes = { config_path = var.kubeconfig, config_context = var.contexts["eu"] }
 }
 
 provider "kubernetes" {
@@ -28,19 +18,8 @@ provider "kubernetes" {
 }
 
 provider "helm" {
-  alias = "eu"
-  kubernetes = {
-    config_path    = var.kubeconfig
-    config_context = var.contexts["eu"]
-  }
-}
-
-provider "helm" {
-  alias = "us"
-  kubernetes = {
-    config_path    = var.kubeconfig
-    config_context = var.contexts["us"]
-  }
+  alias      = "us"
+  kubernetes = { config_path = var.kubeconfig, config_context = var.contexts["us"] }
 }
 
 locals {
@@ -58,56 +37,50 @@ locals {
 module "control_plane" {
   source = "../../modules/control-plane"
 
-  regions               = { for name, r in local.regions : name => { base_share = r.base_share } }
-  chart                 = var.chart
-  image                 = var.image
-  nats_urls             = [var.nats_urls["eu"]]
-  with_nats_credentials = true
-  tokens                = { sre = "operator", board = "viewer" }
-  secrets               = var.control_plane_secrets
+  regions        = local.regions
+  chart          = var.chart
+  image          = var.image
+  nats_urls      = [var.nats_hub]
+  nats_secrets   = ["nkey", "ca"]
+  tokens         = { sre = "operator", board = "viewer" }
+  secrets        = var.control_plane_secrets
+  control_domain = "aws"
 
-  providers = {
-    kubernetes = kubernetes.eu
-    helm       = helm.eu
-  }
+  providers = { kubernetes = kubernetes.eu, helm = helm.eu }
 }
 
 module "eu" {
   source = "../../modules/region"
 
-  name                  = "eu"
-  base_share            = local.regions["eu"].base_share
-  failure_domain        = local.regions["eu"].failure_domain
-  chart                 = var.chart
-  image                 = var.image
-  gateway_config        = local.gateway_config
-  redis                 = { in_cluster = true }
-  nats                  = { urls = [var.nats_urls["eu"]] }
-  with_nats_credentials = true
-  secrets               = var.region_secrets["eu"]
+  name                = "eu"
+  base_share          = local.regions["eu"].base_share
+  failure_domain      = local.regions["eu"].failure_domain
+  chart               = var.chart
+  image               = var.image
+  gateway_config      = local.gateway_config
+  redis               = { in_cluster = true }
+  with_redis_password = true
+  nats                = { urls = [var.nats_urls["eu"]] }
+  nats_secrets        = ["nkey", "ca"]
+  secrets             = var.region_secrets["eu"]
 
-  providers = {
-    kubernetes = kubernetes.eu
-    helm       = helm.eu
-  }
+  providers = { kubernetes = kubernetes.eu, helm = helm.eu }
 }
 
 module "us" {
   source = "../../modules/region"
 
-  name                  = "us"
-  base_share            = local.regions["us"].base_share
-  failure_domain        = local.regions["us"].failure_domain
-  chart                 = var.chart
-  image                 = var.image
-  gateway_config        = local.gateway_config
-  redis                 = { in_cluster = true }
-  nats                  = { urls = [var.nats_urls["us"]] }
-  with_nats_credentials = true
-  secrets               = var.region_secrets["us"]
+  name                = "us"
+  base_share          = local.regions["us"].base_share
+  failure_domain      = local.regions["us"].failure_domain
+  chart               = var.chart
+  image               = var.image
+  gateway_config      = local.gateway_config
+  redis               = { in_cluster = true }
+  with_redis_password = true
+  nats                = { urls = [var.nats_urls["us"]] }
+  nats_secrets        = ["nkey", "ca"]
+  secrets             = var.region_secrets["us"]
 
-  providers = {
-    kubernetes = kubernetes.us
-    helm       = helm.us
-  }
+  providers = { kubernetes = kubernetes.us, helm = helm.us }
 }

@@ -1,5 +1,5 @@
 variable "kubeconfig" {
-  description = "Path of the kubeconfig that knows both clusters."
+  description = "Path of the kubeconfig that knows the clusters."
   type        = string
   default     = "~/.kube/config"
 }
@@ -7,7 +7,7 @@ variable "kubeconfig" {
 variable "contexts" {
   description = "kubeconfig context of each region's cluster."
   type        = map(string)
-  default     = { eu = "eu", us = "us" }
+  default     = { eu = "eu", us = "us", ap = "ap" }
 }
 
 variable "chart" {
@@ -25,17 +25,23 @@ variable "image" {
 }
 
 variable "nats_urls" {
-  description = "NATS of each region; the servers are joined by gateways or leaf nodes (see deploy/nats)."
+  description = "NATS of each region, a leaf of the hub (see deploy/nats)."
   type        = map(string)
+}
+
+variable "nats_hub" {
+  description = "NATS of the control plane."
+  type        = string
 }
 
 variable "region_secrets" {
   description = "Secrets by region, from your secret store: -var-file, TF_VAR_region_secrets or an ephemeral resource."
   type = map(object({
-    postgres_url     = string
-    admin_token      = string
-    redis_password   = optional(string)
-    nats_credentials = optional(string)
+    postgres_url   = string
+    admin_token    = string
+    redis_password = optional(string)
+    nats_nkey      = optional(string)
+    nats_ca        = optional(string)
   }))
   sensitive = true
   ephemeral = true
@@ -44,10 +50,11 @@ variable "region_secrets" {
 variable "control_plane_secrets" {
   description = "Secrets of the control plane."
   type = object({
-    postgres_url     = string
-    migration_url    = string
-    tokens           = map(string)
-    nats_credentials = optional(string)
+    postgres_url  = string
+    migration_url = string
+    tokens        = map(string)
+    nats_nkey     = optional(string)
+    nats_ca       = optional(string)
   })
   sensitive = true
   ephemeral = true

@@ -8,15 +8,25 @@ locals {
     nats = {
       mode              = "external"
       urls              = var.nats_urls
-      credentialsSecret = { name = var.with_nats_credentials ? "partidor-nats" : "", key = "nats.creds" }
+      credentialsSecret = { name = contains(var.nats_secrets, "credentials") ? "partidor-nats" : "", key = "nats.creds" }
+      nkeySecret        = { name = contains(var.nats_secrets, "nkey") ? "partidor-nats" : "", key = "nats.nk" }
+      caSecret          = { name = contains(var.nats_secrets, "ca") ? "partidor-nats" : "", key = "ca.crt" }
     }
     postgres = { urlSecret = { name = "partidor-ledger", key = "url" } }
     controlPlane = {
-      enabled            = true
-      replicas           = var.replicas
-      regions            = [for name in sort(keys(var.regions)) : { name = name, baseShare = var.regions[name].base_share }]
-      tokens             = [for name in sort(keys(var.tokens)) : { name = name, role = var.tokens[name], secret = { name = "partidor-tokens", key = name } }]
-      config             = var.rebalancer_config
+      enabled  = true
+      replicas = var.replicas
+      regions = [for name in sort(keys(var.regions)) : {
+        name          = name
+        baseShare     = var.regions[name].base_share
+        floor         = var.regions[name].floor
+        failureDomain = var.regions[name].failure_domain
+      }]
+      tokens = [for name in sort(keys(var.tokens)) : { name = name, role = var.tokens[name], secret = { name = "partidor-tokens", key = name } }]
+      config = merge(var.rebalancer_config, { parameters = merge(
+        try(var.rebalancer_config.parameters, {}),
+        { for name, domain in { control_domain = var.control_domain, witness_domain = var.witness_domain } : name => domain if domain != "" },
+      ) })
       migrationURLSecret = { name = "partidor-ledger-owner", key = "url" }
       console = { ingress = {
         enabled   = var.console != null
@@ -28,52 +38,26 @@ locals {
     telemetry     = { endpoint = var.telemetry_endpoint }
     networkPolicy = { enabled = true, adminFrom = var.allow_from }
   }
-
-  secrets = merge(
-    {
-      ledger = "partidor-ledger"
-      owner  = "partidor-ledger-owner"
-      tokens = "partidor-tokens"
-    },
-    var.with_nats_credentials ? { nats = "partidor-nats" } : {},
-  )
 }
 
-resource "kubernetes_namespace_v1" "this" {
-  metadata {
-    name   = var.namespace
-    labels = local.labels
+module "release" {
+  source = "../release"
+
+  namespace     = var.namespace
+  labels        = local.labels
+  chart         = var.chart
+  chart_version = var.chart_version
+  values        = local.values
+
+  secret_names = toset(concat(
+    ["partidor-ledger", "partidor-ledger-owner", "partidor-tokens"],
+    length(var.nats_secrets) > 0 ? ["partidor-nats"] : [],
+  ))
+  secrets = {
+    partidor-ledger       = { url = var.secrets.postgres_url }
+    partidor-ledger-owner = { url = var.secrets.migration_url }
+    partidor-tokens       = var.secrets.tokens
+    partidor-nats         = { "nats.creds" = var.secrets.nats_credentials, "nats.nk" = var.secrets.nats_nkey, "ca.crt" = var.secrets.nats_ca }
   }
-}
-
-resource "kubernetes_secret_v1" "this" {
-  for_each = local.secrets
-
-  metadata {
-    name      = each.value
-    namespace = kubernetes_namespace_v1.this.metadata[0].name
-    labels    = local.labels
-  }
-
-  data_wo = {
-    ledger = { url = var.secrets.postgres_url }
-    owner  = { url = var.secrets.migration_url }
-    tokens = var.secrets.tokens
-    nats   = { "nats.creds" = var.secrets.nats_credentials }
-  }[each.key]
-  data_wo_revision = var.secrets_version
-}
-
-resource "helm_release" "this" {
-  name      = "partidor"
-  namespace = kubernetes_namespace_v1.this.metadata[0].name
-  chart     = var.chart
-  version   = var.chart_version
-  values    = [yamlencode(local.values)]
-
-  atomic          = true
-  cleanup_on_fail = true
-  timeout         = 600
-
-  depends_on = [kubernetes_secret_v1.this]
+  secrets_version = var.secrets_version
 }

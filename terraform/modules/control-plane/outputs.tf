@@ -5,7 +5,7 @@ output "base_split" {
 
 output "admin_url" {
   description = "The admin API inside the cluster, for partidorctl."
-  value       = "http://partidor-rebalancer.${kubernetes_namespace_v1.this.metadata[0].name}.svc:9180"
+  value       = "http://partidor-rebalancer.${module.release.namespace}.svc:9180"
 }
 
 output "console_url" {
@@ -15,7 +15,7 @@ output "console_url" {
 
 output "namespace" {
   description = "Namespace of the release."
-  value       = kubernetes_namespace_v1.this.metadata[0].name
+  value       = module.release.namespace
 }
 
 output "values" {

@@ -1,12 +1,14 @@
 variable "regions" {
-  description = "All regions with their base shares in parts per million, which add up to exactly 1000000. The floor is a parameter of the rebalancer (rebalancer_config.parameters.floor)."
+  description = "All regions. Base shares in parts per million add up to exactly 1000000. A floor, also in parts per million, is the part of the whole that the region never gives away (0: the parameter floor). The failure domain says what is lost together."
   type = map(object({
-    base_share = number
+    base_share     = number
+    floor          = optional(number, 0)
+    failure_domain = optional(string, "")
   }))
 
   validation {
-    condition     = length(var.regions) > 0 && sum([for r in values(var.regions) : r.base_share]) == 1000000
-    error_message = "regions: base_share adds up to ${try(sum([for r in values(var.regions) : r.base_share]), 0)}, must be exactly 1000000."
+    condition     = sum(concat([0], [for r in values(var.regions) : r.base_share])) == 1000000
+    error_message = "regions: shares add up to ${sum(concat([0], [for r in values(var.regions) : r.base_share])) / 10000}%, must be exactly 100%."
   }
   validation {
     condition     = alltrue([for name in keys(var.regions) : can(regex("^[A-Za-z0-9_-]{1,64}$", name))])
@@ -16,6 +18,26 @@ variable "regions" {
     condition     = alltrue([for r in values(var.regions) : r.base_share >= 0 && r.base_share <= 1000000 && floor(r.base_share) == r.base_share])
     error_message = "regions: base_share must be a whole number from 0 to 1000000."
   }
+  validation {
+    condition     = alltrue([for r in values(var.regions) : r.floor >= 0 && r.floor <= r.base_share && floor(r.floor) == r.floor])
+    error_message = join(" ", [for name, r in var.regions : "regions.${name}: floor: ${r.floor / 10000}% is above the base share ${r.base_share / 10000}%." if r.floor > r.base_share || r.floor < 0 || floor(r.floor) != r.floor])
+  }
+  validation {
+    condition     = alltrue([for r in values(var.regions) : can(regex("^[A-Za-z0-9_.-]{0,64}$", r.failure_domain))])
+    error_message = "regions: a failure_domain must be up to 64 letters, digits, -, _ or a dot."
+  }
+}
+
+variable "control_domain" {
+  description = "Failure domain of the control plane, for its vote on leases; empty for none. Leases run where voters sit in at least three domains."
+  type        = string
+  default     = ""
+}
+
+variable "witness_domain" {
+  description = "Failure domain of the witness, where there is one; empty for none."
+  type        = string
+  default     = ""
 }
 
 variable "namespace" {
@@ -69,10 +91,15 @@ variable "nats_urls" {
   }
 }
 
-variable "with_nats_credentials" {
-  description = "Whether secrets.nats_credentials is given."
-  type        = bool
-  default     = false
+variable "nats_secrets" {
+  description = "Which of secrets.nats_credentials, nats_nkey and nats_ca are given: credentials, nkey, ca. Kept apart because secret values may not shape a plan."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for s in var.nats_secrets : contains(["credentials", "nkey", "ca"], s)]) && !(contains(var.nats_secrets, "credentials") && contains(var.nats_secrets, "nkey"))
+    error_message = "nats_secrets: must be of credentials, nkey and ca, and not both credentials and nkey."
+  }
 }
 
 variable "tokens" {
@@ -100,6 +127,8 @@ variable "secrets" {
     migration_url    = string
     tokens           = map(string)
     nats_credentials = optional(string)
+    nats_nkey        = optional(string)
+    nats_ca          = optional(string)
   })
   sensitive = true
   ephemeral = true

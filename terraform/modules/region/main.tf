@@ -8,14 +8,14 @@ locals {
   # Values of the chart. Secrets are only named.
   values = {
     image  = { repository = var.image.repository, tag = var.image.tag }
-    region = { enabled = true, name = var.name }
+    region = { enabled = true, name = var.name, failureDomain = var.failure_domain }
     gateway = {
       replicas         = var.gateways.min
       autoscaling      = { enabled = var.gateways.max > var.gateways.min, minReplicas = var.gateways.min, maxReplicas = var.gateways.max }
       disruption       = { maxUnavailable = var.gateways.max_unavailable }
       resources        = { requests = { cpu = var.gateways.cpu, memory = var.gateways.memory }, limits = { memory = var.gateways.memory } }
       config           = var.gateway_config
-      adminTokenSecret = { name = kubernetes_secret_v1.this["admin"].metadata[0].name, key = "token" }
+      adminTokenSecret = { name = "partidor-admin", key = "token" }
       tlsSecret        = var.tls_secret
       podAnnotations   = { "partidor.dev/secrets-version" = tostring(var.secrets_version) }
     }
@@ -33,62 +33,35 @@ locals {
       mode              = var.nats.in_cluster ? "in-cluster" : "external"
       urls              = var.nats.urls
       tls               = var.nats.tls
-      credentialsSecret = { name = var.with_nats_credentials ? "partidor-nats" : "", key = "nats.creds" }
+      credentialsSecret = { name = contains(var.nats_secrets, "credentials") ? "partidor-nats" : "", key = "nats.creds" }
+      nkeySecret        = { name = contains(var.nats_secrets, "nkey") ? "partidor-nats" : "", key = "nats.nk" }
+      caSecret          = { name = contains(var.nats_secrets, "ca") ? "partidor-nats" : "", key = "ca.crt" }
     }
     postgres      = { urlSecret = { name = "partidor-ledger", key = "url" } }
     telemetry     = { endpoint = var.telemetry_endpoint }
     networkPolicy = { enabled = true, dataFrom = var.allow_from.data, adminFrom = var.allow_from.admin }
   }
-
-  # Which Secrets exist is known without knowing what is in them.
-  secrets = merge(
-    {
-      admin  = { name = "partidor-admin", key = "token" }
-      ledger = { name = "partidor-ledger", key = "url" }
-    },
-    var.with_redis_password ? { redis = { name = "partidor-redis", key = "password" } } : {},
-    var.with_nats_credentials ? { nats = { name = "partidor-nats", key = "nats.creds" } } : {},
-  )
 }
 
-resource "kubernetes_namespace_v1" "this" {
-  metadata {
-    name   = var.namespace
-    labels = local.labels
+module "release" {
+  source = "../release"
+
+  namespace     = var.namespace
+  labels        = local.labels
+  chart         = var.chart
+  chart_version = var.chart_version
+  values        = local.values
+
+  secret_names = toset(concat(
+    ["partidor-admin", "partidor-ledger"],
+    var.with_redis_password ? ["partidor-redis"] : [],
+    length(var.nats_secrets) > 0 ? ["partidor-nats"] : [],
+  ))
+  secrets = {
+    partidor-admin  = { token = var.secrets.admin_token }
+    partidor-ledger = { url = var.secrets.postgres_url }
+    partidor-redis  = { password = var.secrets.redis_password }
+    partidor-nats   = { "nats.creds" = var.secrets.nats_credentials, "nats.nk" = var.secrets.nats_nkey, "ca.crt" = var.secrets.nats_ca }
   }
-}
-
-resource "kubernetes_secret_v1" "this" {
-  for_each = local.secrets
-
-  metadata {
-    name      = each.value.name
-    namespace = kubernetes_namespace_v1.this.metadata[0].name
-    labels    = local.labels
-  }
-
-  data_wo = {
-    (each.value.key) = {
-      admin  = var.secrets.admin_token
-      ledger = var.secrets.postgres_url
-      redis  = var.secrets.redis_password
-      nats   = var.secrets.nats_credentials
-    }[each.key]
-  }
-  data_wo_revision = var.secrets_version
-}
-
-resource "helm_release" "this" {
-  name      = "partidor"
-  namespace = kubernetes_namespace_v1.this.metadata[0].name
-  chart     = var.chart
-  version   = var.chart_version
-  values    = [yamlencode(local.values)]
-
-  # A release that does not become ready is taken back.
-  atomic          = true
-  cleanup_on_fail = true
-  timeout         = 600
-
-  depends_on = [kubernetes_secret_v1.this]
+  secrets_version = var.secrets_version
 }

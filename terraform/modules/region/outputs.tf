@@ -15,25 +15,30 @@ output "failure_domain" {
 
 output "namespace" {
   description = "Namespace of the release."
-  value       = kubernetes_namespace_v1.this.metadata[0].name
+  value       = module.release.namespace
 }
 
 output "gateway_address" {
   description = "Where clients inside the cluster reach the gateways."
-  value       = "partidor-gateway.${kubernetes_namespace_v1.this.metadata[0].name}.svc"
+  value       = "partidor-gateway.${module.release.namespace}.svc"
 }
 
 output "nats_url" {
   description = "The region's own NATS, where it runs in the cluster; null otherwise."
-  value       = var.nats.in_cluster ? "nats://partidor-nats.${kubernetes_namespace_v1.this.metadata[0].name}.svc:4222" : null
+  value       = var.nats.in_cluster ? "nats://partidor-nats.${module.release.namespace}.svc:4222" : null
 }
 
 output "release" {
   description = "Chart and version that run."
-  value       = { name = helm_release.this.name, chart = helm_release.this.chart, version = helm_release.this.version }
+  value       = module.release.release
 }
 
 output "values" {
   description = "The chart values that were given, without secrets."
   value       = local.values
+}
+
+output "secret_names" {
+  description = "Secrets that were made in the namespace."
+  value       = module.release.secret_names
 }

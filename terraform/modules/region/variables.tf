@@ -9,7 +9,7 @@ variable "name" {
 }
 
 variable "failure_domain" {
-  description = "What the region fails together with (a provider, a continent). A label."
+  description = "What the region fails together with (a provider, a continent). A label here; the control plane declares it."
   type        = string
   default     = ""
 }
@@ -104,7 +104,7 @@ variable "redis" {
 
   validation {
     condition     = var.redis.in_cluster != (length(var.redis.addresses) > 0)
-    error_message = "redis: give addresses, or in_cluster = true, not both and not neither."
+    error_message = "redis.addresses: at least one is needed, or in_cluster = true, and not both."
   }
 }
 
@@ -118,7 +118,7 @@ variable "nats" {
 
   validation {
     condition     = var.nats.in_cluster != (length(var.nats.urls) > 0)
-    error_message = "nats: give urls, or in_cluster = true, not both and not neither."
+    error_message = "nats.urls: at least one is needed, or in_cluster = true, and not both."
   }
   validation {
     condition     = alltrue([for u in var.nats.urls : can(regex("^(nats|tls|ws|wss)://.+", u))])
@@ -133,6 +133,8 @@ variable "secrets" {
     admin_token      = string
     redis_password   = optional(string)
     nats_credentials = optional(string)
+    nats_nkey        = optional(string)
+    nats_ca          = optional(string)
   })
   sensitive = true
   ephemeral = true
@@ -150,10 +152,15 @@ variable "with_redis_password" {
   default     = false
 }
 
-variable "with_nats_credentials" {
-  description = "Whether secrets.nats_credentials is given."
-  type        = bool
-  default     = false
+variable "nats_secrets" {
+  description = "Which of secrets.nats_credentials, nats_nkey and nats_ca are given: credentials, nkey, ca. Kept apart because secret values may not shape a plan."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for s in var.nats_secrets : contains(["credentials", "nkey", "ca"], s)]) && !(contains(var.nats_secrets, "credentials") && contains(var.nats_secrets, "nkey"))
+    error_message = "nats_secrets: must be of credentials, nkey and ca, and not both credentials and nkey."
+  }
 }
 
 variable "telemetry_endpoint" {

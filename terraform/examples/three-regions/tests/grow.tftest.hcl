@@ -1,16 +1,18 @@
 variables {
+  nats_hub  = "tls://nats.example.com:4222"
   image     = { repository = "registry.example.com/platform", tag = "0.1.0" }
   nats_urls = { eu = "tls://nats.eu.example.com:4222", us = "tls://nats.us.example.com:4222", ap = "tls://nats.ap.example.com:4222" }
   region_secrets = {
-    eu = { postgres_url = "postgres://secret-eu", admin_token = "secret-admin-eu", nats_credentials = "secret-creds-eu" }
-    us = { postgres_url = "postgres://secret-us", admin_token = "secret-admin-us", nats_credentials = "secret-creds-us" }
-    ap = { postgres_url = "postgres://secret-ap", admin_token = "secret-admin-ap", nats_credentials = "secret-creds-ap" }
+    eu = { postgres_url = "postgres://secret-eu", admin_token = "secret-admin-eu", nats_nkey = "secret-nkey-eu", nats_ca = "secret-ca", redis_password = "secret-redis-eu" }
+    us = { postgres_url = "postgres://secret-us", admin_token = "secret-admin-us", nats_nkey = "secret-nkey-us", nats_ca = "secret-ca", redis_password = "secret-redis-us" }
+    ap = { postgres_url = "postgres://secret-ap", admin_token = "secret-admin-ap", nats_nkey = "secret-nkey-ap", nats_ca = "secret-ca", redis_password = "secret-redis-ap" }
   }
   control_plane_secrets = {
-    postgres_url     = "postgres://secret-cp"
-    migration_url    = "postgres://secret-owner"
-    tokens           = { sre = "secret-sre", board = "secret-board" }
-    nats_credentials = "secret-creds-cp"
+    postgres_url  = "postgres://secret-cp"
+    migration_url = "postgres://secret-owner"
+    tokens        = { sre = "secret-sre", board = "secret-board" }
+    nats_nkey     = "secret-nkey-cp"
+    nats_ca       = "secret-ca"
   }
 }
 

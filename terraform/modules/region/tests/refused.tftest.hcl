@@ -77,7 +77,25 @@ run "password_named_only_where_given" {
     secrets             = { postgres_url = "postgres://x", admin_token = "x", redis_password = "x" }
   }
   assert {
-    condition     = output.values.redis.passwordSecret.name == "partidor-redis" && length(kubernetes_secret_v1.this) == 3
+    condition     = output.values.redis.passwordSecret.name == "partidor-redis" && length(output.secret_names) == 3
     error_message = "The password gets a Secret of its own."
   }
+}
+
+run "nats_key_and_authority" {
+  command = plan
+  variables {
+    nats_secrets = ["nkey", "ca"]
+    secrets      = { postgres_url = "postgres://x", admin_token = "x", nats_nkey = "x", nats_ca = "x" }
+  }
+  assert {
+    condition     = output.values.nats.nkeySecret.name == "partidor-nats" && output.values.nats.caSecret.key == "ca.crt" && output.values.nats.credentialsSecret.name == ""
+    error_message = "The key and the authority are named, credentials are not."
+  }
+}
+
+run "two_ways_to_sign_in" {
+  command = plan
+  variables { nats_secrets = ["nkey", "credentials"] }
+  expect_failures = [var.nats_secrets]
 }

@@ -70,13 +70,25 @@ func (s *Store) Agree(ctx context.Context, peer string, number int64, silence ti
 	return s.region(ctx, s.records.first(), "agree", peer, strconv.FormatInt(number, 10), strconv.FormatInt(silence.Milliseconds(), 10))
 }
 
+// recordBatch bounds one pipeline: each must be written and answered within the client's time for one operation, also by a busy
+// server, and a cluster has a record per slot.
+const recordBatch = 512
+
+// regionScript is run by its digest: sixteen thousand copies of its text would be 30 MB.
+var regionScript = redis.NewScript(lua.Region)
+
 func (s *Store) region(ctx context.Context, keys []string, args ...any) (Record, error) {
-	pipe := s.client.Pipeline()
-	replies := make([]*redis.Cmd, len(keys))
-	for i, k := range keys {
-		replies[i] = pipe.Eval(ctx, lua.Region, []string{k}, args...)
+	var replies []*redis.Cmd
+	for chunk := range slices.Chunk(keys, recordBatch) {
+		some := s.inPipeline(ctx, chunk, args)
+		if slices.ContainsFunc(some, func(c *redis.Cmd) bool { return redis.HasErrorPrefix(c.Err(), "NOSCRIPT") }) {
+			if err := regionScript.Load(ctx, s.client).Err(); err != nil {
+				return Record{}, fmt.Errorf("region's record: load its script: %w", err)
+			}
+			some = s.inPipeline(ctx, chunk, args) // every change is one that may be repeated
+		}
+		replies = append(replies, some...)
 	}
-	_, _ = pipe.Exec(ctx) // every command carries its own error
 	var oldest Record
 	for i, c := range replies {
 		reply, err := c.StringSlice()
@@ -93,6 +105,17 @@ func (s *Store) region(ctx context.Context, keys []string, args ...any) (Record,
 		}
 	}
 	return oldest, nil
+}
+
+// inPipeline runs the script for each record.
+func (s *Store) inPipeline(ctx context.Context, keys []string, args []any) []*redis.Cmd {
+	pipe := s.client.Pipeline()
+	replies := make([]*redis.Cmd, len(keys))
+	for i, k := range keys {
+		replies[i] = pipe.EvalSha(ctx, regionScript.Hash(), []string{k}, args...)
+	}
+	_, _ = pipe.Exec(ctx) // every command carries its own error
+	return replies
 }
 
 func parseRecord(reply []string) (Record, error) {

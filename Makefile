@@ -17,6 +17,7 @@ GOLANGCI         := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)
 FUZZTIME   ?= 10s
 DEMO_FLAGS ?=
 BENCH_FLAGS ?=
+SOAK_FLAGS ?=
 
 .PHONY: help
 help: ## list the targets
@@ -55,6 +56,23 @@ console-test: ## the console in a real Chromium: an operator's steps, seen in th
 .PHONY: bench
 bench: | $(CACHE) ## limiter and gateway beside their peers, and every target of speed; about ten minutes
 	$(GO) run ./deploy/bench -out $(CACHE)/bench.json -md $(CACHE)/bench.md $(BENCH_FLAGS)
+
+# The gateway's request path and the limiter under load, as their benchmarks run them; read them with `go tool pprof -http : FILE`.
+.PHONY: profile
+profile: | $(CACHE) ## profiles of processor and heap of the bench, into .cache/profile
+	$(GO) run ./deploy/bench -sections limiter,pace -profile $(CACHE)/profile/bench $(BENCH_FLAGS) > $(CACHE)/profile.log || { cat $(CACHE)/profile.log; exit 1; }
+	@for package in gateway/internal/hot gateway/internal/hot/admit; do \
+	  name=$$(basename $$package); \
+	  $(GO) test -run '^$$' -bench . -benchtime 1s -o $(CACHE)/profile/$$name.test -cpuprofile $(CACHE)/profile/$$name-cpu.pprof \
+	    -memprofile $(CACHE)/profile/$$name-heap.pprof ./$$package >> $(CACHE)/profile.log || { cat $(CACHE)/profile.log; exit 1; }; \
+	done
+	@$(GO) tool pprof -top -nodecount 15 $(CACHE)/profile/bench/cpu.pprof
+	@ls $(CACHE)/profile $(CACHE)/profile/bench
+
+# soak writes .cache/soak.svg and .cache/soak.json; SOAK_FLAGS="-for 2m -soak 20s" for a shorter one.
+.PHONY: soak
+soak: | $(CACHE) ## half an hour of load over two regions with a fault every minute; nothing may grow, no limit be exceeded
+	$(GO) run ./deploy/demo -json -for 30m -soak 1m -plot $(CACHE)/soak.svg $(SOAK_FLAGS) > $(CACHE)/soak.json
 
 .PHONY: simulate
 simulate: ## the shipped policy in virtual time, against one ideal bucket and a static split
@@ -123,6 +141,10 @@ $(GOLANGCI): | $(CACHE)
 .PHONY: chart-test
 chart-test: ## the chart: golden files, strict types, what it must refuse; UPDATE=1 rewrites the golden files
 	@.ci/chart-test
+
+.PHONY: image-test
+image-test: ## the images' programs, built twice from what the Dockerfile copies: the same bytes; takes minutes
+	@.ci/image-test
 
 .PHONY: terraform-test
 terraform-test: ## terraform: format, validate, test every module and example

@@ -1,9 +1,6 @@
 package docker_test
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,8 +83,9 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// The programs in the images are those of `make build`: the same flags, and byte for byte the same wherever they are built.
-func TestBuildIsTheMakefilesAndReproducible(t *testing.T) {
+// The programs in the images are those of `make build`: the same flags. What the build stage copies suffices for all of them. That
+// two builds give the same bytes is shown by `make image-test`, which takes minutes.
+func TestBuildIsTheMakefiles(t *testing.T) {
 	var run string
 	for _, n := range parse(t) {
 		if strings.EqualFold(n.Value, "RUN") && strings.Contains(n.Original, "go build") {
@@ -103,29 +101,19 @@ func TestBuildIsTheMakefilesAndReproducible(t *testing.T) {
 			t.Errorf("the Makefile's build has no %q", part)
 		}
 	}
-
-	// Everything the image copies, in two clean directories of other lengths, as the build stage does it.
-	var sums []string
-	for i, dir := range []string{filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "another", "place")} {
-		copied(t, dir)
-		out := t.TempDir()
-		cmd := exec.Command("go", "build", "-C", "gateway", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=v0-test", "-o", out+string(filepath.Separator), "./cmd/gateway")
+	dir := filepath.Join(t.TempDir(), "src")
+	copied(t, dir)
+	for module, programs := range map[string][]string{"gateway": {"./cmd/gateway"}, "rebalancer": {"./cmd/rebalancer", "./cmd/partidorctl"}} {
+		for _, p := range programs {
+			if !strings.Contains(run, p) {
+				t.Errorf("the image's build does not build %s: %s", p, run)
+			}
+		}
+		cmd := exec.Command("go", append([]string{"list", "-C", module, "-deps"}, programs...)...) // finds every package and embedded file
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 		if said, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("build %d from what the image copies: %v\n%s", i+1, err, said)
+			t.Errorf("%s of what the image copies: %v\n%s", module, err, said)
 		}
-		program := []byte(read(t, filepath.Join(out, "gateway")))
-		if bytes.Contains(program, []byte(dir)) {
-			t.Errorf("build %d: the program holds the path it was built in", i+1)
-		}
-		version, err := exec.Command(filepath.Join(out, "gateway"), "-version").CombinedOutput()
-		if err != nil || !strings.Contains(string(version), "v0-test") {
-			t.Errorf("the program calls itself %q, %v", version, err)
-		}
-		sums = append(sums, fmt.Sprintf("%x", sha256.Sum256(program)))
-	}
-	if sums[0] != sums[1] {
-		t.Errorf("two builds differ: %v", sums)
 	}
 }
 

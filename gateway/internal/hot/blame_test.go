@@ -29,7 +29,7 @@ func TestClientsCannotOpenTheBreaker(t *testing.T) {
 				c.Upstreams["h2"] = echo
 				c.Routes = append(c.Routes,
 					config.Route{ID: "h2", Path: "/v1/h2", Upstream: "h2"},
-					config.Route{ID: "brief", Path: "/v1/brief", Upstream: "echo", Timeouts: config.Timeouts{Total: 50 * time.Millisecond}})
+					config.Route{ID: "brief", Path: "/v1/brief", Upstream: "echo", Timeouts: config.Timeouts{Total: 500 * time.Millisecond}})
 			})
 			for range 4 {
 				if answer := f.raw(t, tt.request); !strings.HasPrefix(answer, "HTTP/1.1 "+tt.want) {

@@ -54,7 +54,7 @@ type stack struct {
 func newStack(t *testing.T, costs map[string]int64) *stack {
 	t.Helper()
 	s := &stack{TB: t, server: testenv.StartRedis(t), holder: snapshot.NewHolder("eu"), now: time.UnixMicro(1_760_256_000_123_456)}
-	client, err := redisconn.New(redisconn.Options{Addrs: []string{s.server.Addr}})
+	client, err := redisconn.New(redisconn.Options{Addrs: []string{s.server.Addr}, DialTimeout: time.Minute, OpTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func newStack(t *testing.T, costs map[string]int64) *stack {
 	}
 	c.SetDefaults()
 	for i := range s.urls {
-		store := bucket.NewRedis(bucket.Options{Client: client, Script: lua.OnClock(settableClock, lua.Take)})
+		store := bucket.NewRedis(bucket.Options{Client: client, CallTimeout: time.Minute, Script: lua.OnClock(settableClock, lua.Take)})
 		t.Cleanup(store.Close)
 		admitter, err := admit.New(time.Now(), admit.Options{
 			Rules: s.holder, Store: store, Instances: func() int { return 2 },

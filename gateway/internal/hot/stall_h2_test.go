@@ -30,7 +30,7 @@ func TestClientWithAClosedWindow(t *testing.T) {
 				return
 			}
 		}
-	}, func(c *config.Config) { c.Server.H2C, c.Server.BodyTimeout = true, 50*time.Millisecond })
+	}, func(c *config.Config) { c.Server.H2C, c.Server.BodyTimeout = true, 300*time.Millisecond })
 	conn := f.dial(t)
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		t.Fatal(err)
@@ -79,8 +79,11 @@ func TestClientWithAClosedWindow(t *testing.T) {
 // In a conversation a client may have nothing to say for longer than body_timeout: in any call of gRPC, and elsewhere once the
 // upstream has begun to answer.
 func TestSilenceInAConversation(t *testing.T) {
-	const silence = 20 * time.Millisecond
 	for name, contentType := range map[string]string{"gRPC": "application/grpc", "after the answer began": "text/plain"} {
+		silence := 20 * time.Millisecond
+		if contentType != "application/grpc" {
+			silence = 700 * time.Millisecond // in which the answer has to begin
+		}
 		for _, version := range []int{1, 2} {
 			f := newFixture(t, func(w http.ResponseWriter, r *http.Request) {
 				c := http.NewResponseController(w)
@@ -106,7 +109,7 @@ func TestSilenceInAConversation(t *testing.T) {
 			req.Header = http.Header{"X-Api-Key": {"k-t1"}, "Content-Type": {contentType}}
 			go func() {
 				_, _ = io.WriteString(say, "first ")
-				<-time.After(10 * silence)
+				<-time.After(3 * silence)
 				_, _ = io.WriteString(say, "second")
 				say.Close()
 			}()

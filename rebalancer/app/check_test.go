@@ -21,7 +21,7 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct{ name, rules, want string }{
 		{"no file", "", "no such file"},
 		{"shares", "regions: {eu: 70%, us: 20%}\n", "rules.yaml:1: regions: shares add up to 90%"},
-		{"duplicate rule", "regions: {eu: 100%}\nrules:\n- {tenant: a, route: r, capacity: 1, refill_per_second: 1}\n- {tenant: a, route: r, capacity: 1, refill_per_second: 1}\n", "rules.yaml:4: rules[1]: route"},
+		{"duplicate rule", "regions: {eu: 100%}\nrules:\n- {tenant: a, route: r, capacity: 1, refill_per_second: 1}\n- {tenant: a, route: r, capacity: 1, refill_per_second: 1}\n", "rules.yaml:4: rules[1].route"},
 		{"no regions", "revision: 1\n", "regions: missing"},
 	} {
 		if c.rules != "" {

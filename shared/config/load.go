@@ -83,6 +83,14 @@ func (d *Document) Decode(into any) error {
 	return nil
 }
 
+// DecodeNode is Decode for a part of a file, for types that read YAML themselves. Its faults name lines, and fields below the part.
+func DecodeNode(n ast.Node, into any) error {
+	if err := check("", n, reflect.TypeOf(into)); err != nil {
+		return err
+	}
+	return yaml.NodeToValue(n, into, yaml.Strict())
+}
+
 // Locate adds file and line to every FieldError in err; other errors get the file alone. It keeps what errors.Is and
 // errors.As find. Nil stays nil.
 func (d *Document) Locate(err error) error {

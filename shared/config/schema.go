@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -45,7 +48,15 @@ func (c *checker) value(n ast.Node, t reflect.Type, path string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if _, null := n.(*ast.NullNode); n == nil || null || t.Kind() == reflect.Interface || decodesItself(t) {
+	if _, null := n.(*ast.NullNode); n == nil || null || t.Kind() == reflect.Interface {
+		return
+	}
+	if own := reflect.New(t).Interface(); decodesItself(own) {
+		c.own(n, own, path)
+		return
+	}
+	if t == reflect.TypeFor[time.Time]() {
+		c.time(n, path)
 		return
 	}
 	if t == reflect.TypeFor[time.Duration]() {
@@ -79,6 +90,36 @@ func (c *checker) value(n ast.Node, t reflect.Type, path string) {
 	}
 }
 
+// own lets a type that reads YAML itself judge a node: only those that read nodes can be asked. Faults that it finds in parts of
+// the node (see DecodeNode) keep their lines.
+func (c *checker) own(n ast.Node, into any, path string) {
+	reader, ok := into.(yaml.NodeUnmarshaler)
+	if !ok {
+		return
+	}
+	for _, err := range flatten(reader.UnmarshalYAML(n)) {
+		fault := Fault{File: c.file, Line: start(n), Field: path, Err: err}
+		var inner *Fault
+		if errors.As(err, &inner) {
+			fault.Field, fault.Err = joinPath(path, inner.Field), inner.Err
+			if inner.Line > 0 {
+				fault.Line = inner.Line
+			}
+		}
+		c.faults = append(c.faults, &fault)
+	}
+}
+
+func (c *checker) time(n ast.Node, path string) {
+	text := n.GetToken().Value
+	if _, err := time.Parse(time.RFC3339, text); err == nil {
+		return
+	}
+	if _, err := time.Parse(time.DateOnly, text); err != nil {
+		c.refuse(n, path, "a time expected, such as 2027-01-31T18:00:00Z")
+	}
+}
+
 func (c *checker) duration(n ast.Node, path string) {
 	text, ok := n.(*ast.StringNode)
 	if !ok {
@@ -100,8 +141,11 @@ func (c *checker) scalar(n ast.Node, t reflect.Type, path string) {
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		if !isInt {
+		// 010 would be read as eight, and a number that does not fit be cut.
+		if !isInt || !decimal.MatchString(n.GetToken().Value) {
 			c.refuse(n, path, "a whole number expected")
+		} else if !fits(n.GetToken().Value, t) {
+			c.refuse(n, path, "the number is too large")
 		}
 	case reflect.Float32, reflect.Float64:
 		if !isInt && !isFloat {
@@ -112,6 +156,19 @@ func (c *checker) scalar(n ast.Node, t reflect.Type, path string) {
 			c.refuse(n, path, "a text expected")
 		}
 	}
+}
+
+// decimal is the one form of a whole number.
+var decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)$`)
+
+func fits(text string, t reflect.Type) bool {
+	var err error
+	if t.Kind() >= reflect.Uint && t.Kind() <= reflect.Uint64 {
+		_, err = strconv.ParseUint(strings.TrimPrefix(text, "+"), 10, t.Bits())
+	} else {
+		_, err = strconv.ParseInt(text, 10, t.Bits())
+	}
+	return err == nil
 }
 
 // mapping calls each for every entry, also of mappings merged in by <<.
@@ -168,8 +225,20 @@ func (c *checker) resolve(n ast.Node) ast.Node {
 	return nil
 }
 
+// known are the fields of the types met so far: a rules file has a hundred thousand values of few types.
+var known sync.Map
+
 // fieldsOf are the struct's fields by their YAML names.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if fields, ok := known.Load(t); ok {
+		return fields.(map[string]reflect.Type)
+	}
+	fields := listFields(t)
+	known.Store(t, fields)
+	return fields
+}
+
+func listFields(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
@@ -194,14 +263,14 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// decodesItself tells whether the type brings its own reading of YAML.
-func decodesItself(t reflect.Type) bool {
-	switch reflect.New(t).Interface().(type) {
+// decodesItself tells whether the type that v points to brings its own reading of YAML.
+func decodesItself(v any) bool {
+	switch v.(type) {
 	case yaml.BytesUnmarshaler, yaml.InterfaceUnmarshaler, yaml.NodeUnmarshaler,
 		yaml.BytesUnmarshalerContext, yaml.InterfaceUnmarshalerContext, yaml.NodeUnmarshalerContext:
 		return true
 	}
-	return t == reflect.TypeFor[time.Time]()
+	return false
 }
 
 // nearest is the known name at most two edits away from name, or "".

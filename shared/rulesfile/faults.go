@@ -5,52 +5,39 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-
+	"partidor.dev/partidor/shared/config"
 	"partidor.dev/partidor/shared/limit"
 )
 
-// fault is one thing wrong with a file, and where: a section, an entry of it (an index or a name) and perhaps a field.
-type fault struct {
-	section string
-	index   int    // of an entry in a list, else −1
-	name    string // of an entry in a mapping, else ""
-	err     error  // begins with the field's name where it is about one field
+// note takes up what is wrong at a place of the file. The errors of rules, tenants and keys begin with the name of their field.
+func note(all *config.Faults, at string, err error) {
+	for _, e := range split(err) {
+		if e == nil {
+			continue
+		}
+		if field, reason, ok := strings.Cut(e.Error(), ": "); ok && fieldName.MatchString(field) {
+			all.Add(at+"."+field, "%s", reason)
+		} else {
+			all.Add(at, "%w", e)
+		}
+	}
 }
 
-func (f fault) path() string {
-	switch {
-	case f.index >= 0:
-		return fmt.Sprintf("%s[%d]", f.section, f.index)
-	case f.name != "":
-		return f.section + "." + f.name
-	}
-	return f.section
-}
+var fieldName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // faults of the whole file, in its order.
-func (f *File) faults() (all []fault) {
-	section := func(name string, err error) {
-		if err != nil {
-			all = append(all, fault{section: name, index: -1, err: err})
-		}
-	}
-	entry := func(name string, i int, err error) {
-		for _, e := range split(err) {
-			if e != nil {
-				all = append(all, fault{section: name, index: i, err: e})
-			}
-		}
-	}
+func (f *File) faults(all *config.Faults) {
+	entry := func(name string, i int, err error) { note(all, fmt.Sprintf("%s[%d]", name, i), err) }
 	if f.Revision < 0 {
-		section("revision", errors.New("must not be negative"))
+		all.Add("revision", "must not be negative")
 	}
-	all = append(all, f.regionFaults()...)
+	f.regionFaults(all)
 	if f.Default != nil {
-		section("default", f.defaultFault())
+		note(all, "default", f.defaultFault())
 	}
 	rules := make(map[[2]string]int, len(f.Rules))
 	for i := range f.Rules {
@@ -62,7 +49,7 @@ func (f *File) faults() (all []fault) {
 			rules[[2]string{r.Tenant, r.Route}] = i
 		}
 	}
-	all = append(all, f.shardFaults()...)
+	f.shardFaults(all)
 	tenants := make(map[string]bool, len(f.Tenants))
 	for i, t := range f.Tenants {
 		entry("tenants", i, t.validate())
@@ -83,28 +70,26 @@ func (f *File) faults() (all []fault) {
 		}
 		keys[k.Hash()] = true
 	}
-	return all
 }
 
-func (f *File) regionFaults() (all []fault) {
+func (f *File) regionFaults(all *config.Faults) {
 	if len(f.Regions) == 0 {
-		return nil
+		return
 	}
 	sum := limit.Share(0)
 	for _, name := range slices.Sorted(maps.Keys(f.Regions)) {
 		r := f.Regions[name]
 		if err := ValidateRegionName(name); err != nil {
-			all = append(all, fault{section: "regions", index: -1, name: name, err: err})
+			all.Add("regions."+name, "%w", err)
 		}
 		if r.Floor != nil && *r.Floor > r.Base {
-			all = append(all, fault{section: "regions", index: -1, name: name, err: fmt.Errorf("floor: %s is above the base share %s", *r.Floor, r.Base)})
+			all.Add("regions."+name+".floor", "%s is above the base share %s", *r.Floor, r.Base)
 		}
 		sum += limit.Share(r.Base)
 	}
 	if sum != limit.Whole {
-		all = append(all, fault{section: "regions", index: -1, err: fmt.Errorf("shares add up to %s, must be exactly 100%%", Part(sum))})
+		all.Add("regions", "shares add up to %s, must be exactly 100%%", Part(sum))
 	}
-	return all
 }
 
 func (f *File) defaultFault() error {
@@ -141,42 +126,4 @@ func (k *APIKey) validate() error {
 		}
 	}
 	return nil
-}
-
-// line of the fault in the file: of its field where the error names one that is there, else of its entry, else of its section.
-func (f fault) line(root ast.Node) int {
-	node, line := child(root, f.section, 1)
-	switch list := node.(type) {
-	case *ast.SequenceNode:
-		if f.index >= 0 && f.index < len(list.Values) {
-			node = list.Values[f.index]
-			line = node.GetToken().Position.Line
-		}
-	default:
-		if f.name != "" {
-			node, line = child(node, f.name, line)
-		}
-	}
-	field, _, ok := strings.Cut(f.err.Error(), ":")
-	if ok {
-		_, line = child(node, field, line)
-	}
-	return line
-}
-
-// child of a mapping by name, and its line; line itself where there is none.
-func child(node ast.Node, name string, line int) (ast.Node, int) {
-	var values []*ast.MappingValueNode
-	switch m := node.(type) {
-	case *ast.MappingNode:
-		values = m.Values
-	case *ast.MappingValueNode:
-		values = []*ast.MappingValueNode{m}
-	}
-	for _, v := range values {
-		if v.Key.GetToken().Value == name {
-			return v.Value, v.Key.GetToken().Position.Line
-		}
-	}
-	return node, line
 }

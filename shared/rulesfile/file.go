@@ -1,19 +1,17 @@
 package rulesfile
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+
+	"partidor.dev/partidor/shared/config"
 )
 
 // File is a whole rules file. The zero value is an empty one.
@@ -67,62 +65,34 @@ func Load(path string) (*File, error) {
 }
 
 // Parse reads and checks a file's bytes; name stands in its errors. An unknown or repeated field, a wrong type and
-// everything Validate refuses is an error that begins with name:line.
+// everything Validate refuses is an error that begins with name:line and the path of the field.
 func Parse(name string, data []byte) (*File, error) {
-	tree, err := parser.ParseBytes(data, 0)
+	doc, err := config.Parse(name, data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, syntax(err))
-	}
-	if err := plainRevision(name, tree); err != nil {
 		return nil, err
 	}
 	f := new(File)
-	if err := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(f); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: %w", name, syntax(err))
+	if err := doc.Decode(f); err != nil {
+		return nil, few(name, err)
 	}
-	var root ast.Node
-	if len(tree.Docs) > 1 {
-		return nil, fmt.Errorf("%s: more than one YAML document", name)
-	} else if len(tree.Docs) == 1 {
-		root = tree.Docs[0].Body
-	}
-	faults := f.faults()
-	if len(faults) == 0 {
-		return f, nil
-	}
-	const most = 20 // enough to work on; a file with one systematic mistake has thousands
-	errs := make([]error, 0, len(faults))
-	for i, fault := range faults {
-		if i == most {
-			errs = append(errs, fmt.Errorf("%s: and %d more", name, len(faults)-most))
-			break
-		}
-		errs = append(errs, fmt.Errorf("%s:%d: %s: %w", name, fault.line(root), fault.path(), fault.err))
-	}
-	return nil, errors.Join(errs...)
+	return f, nil
 }
 
-// plainRevision refuses a revision that the YAML library would cut or convert: 1.5 is not 1, and "3" no number.
-func plainRevision(name string, tree *ast.File) error {
-	if len(tree.Docs) != 1 {
-		return nil
+// few keeps the first faults of many, enough to work on: a file with one systematic mistake has thousands.
+func few(name string, err error) error {
+	const most = 20
+	all := split(err)
+	if len(all) <= most {
+		return err
 	}
-	root := tree.Docs[0].Body
-	node, line := child(root, "revision", 1)
-	if node == nil || node == root || node.Type() == ast.IntegerType && decimal.MatchString(node.GetToken().Value) {
-		return nil
-	}
-	return fmt.Errorf("%s:%d: revision: %s, must be a whole number", name, line, node)
+	return errors.Join(append(all[:most:most], fmt.Errorf("%s: and %d more", name, len(all)-most))...)
 }
 
-// Validate reports every fault of a file that was not parsed from bytes, with the path of its field.
+// Validate reports every fault, with the path of its field (see config.Faults).
 func (f *File) Validate() error {
-	faults := f.faults()
-	errs := make([]error, len(faults))
-	for i, fault := range faults {
-		errs[i] = fmt.Errorf("%s: %w", fault.path(), fault.err)
-	}
-	return errors.Join(errs...)
+	var all config.Faults
+	f.faults(&all)
+	return all.Err()
 }
 
 // Marshal is the file as YAML, rules in order of tenant and route.
@@ -140,9 +110,4 @@ func (f *File) Marshal() ([]byte, error) {
 		return nil, fmt.Errorf("write rules file: %w", err)
 	}
 	return out, nil
-}
-
-// syntax is goccy's error in one line, [line:column] first.
-func syntax(err error) error {
-	return errors.New(strings.TrimSpace(yaml.FormatError(err, false, false)))
 }

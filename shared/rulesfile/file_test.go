@@ -76,36 +76,36 @@ func TestParseNamesLineAndField(t *testing.T) {
 	for _, c := range []struct {
 		name, file, want string
 	}{
-		{"unknown field", "rules:\n  - {tenant: a, route: b, capacty: 3}\n", `2:`},
-		{"duplicate field", "revision: 1\nrevision: 2\n", `2:`},
-		{"burst 0", "rules:\n  - tenant: a\n    route: b\n    refill_per_second: 1\n    capacity: 0\n", "f:5: rules[0]: capacity: 0, must be at least 1 (to refuse everything say mode: block"},
-		{"capacity -1", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: -1}\n", "f:2: rules[0]: capacity: -1"},
-		{"rate -5", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: -5}\n", "f:2: rules[0]: refill_per_second: -5"},
-		{"period 60s", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, refill_period_seconds: 60s}\n", "2:"},
-		{"period 1m", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, refill_period_seconds: 1m}\n", "2:"},
-		{"capacity .inf", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: .inf}\n", "2:"},
-		{"capacity .nan", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: .nan}\n", "2:"},
-		{"capacity 1.5", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 1.5}\n", "2:"},
-		{"period 0", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, refill_period_seconds: 0}\n", "refill_period_seconds: 0, must be from 1 to"},
-		{"period 0 of the default", "default: {capacity: 1, refill_per_second: 1, refill_period_seconds: 0}\n", "refill_period_seconds: 0"},
-		{"octal", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 010}\n", "capacity: 010, must be a whole number"},
-		{"hexadecimal", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 0x10}\n", "must be a whole number"},
-		{"capacity above 2^64", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 99999999999999999999}\n", "2:"},
-		{"capacity above 2^63", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 9223372036854775808}\n", "2:"},
-		{"no time", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, expires_at: tomorrow}\n", "expires_at: tomorrow, must be a time such as"},
-		{"a time beyond all", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, expires_at: 12026-12-24T00:00:00Z}\n", "expires_at: 12026"},
-		{"year 1", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, expires_at: 0001-01-01T00:00:00Z}\n", "f:2: rules[0]: expires_at: must be a time from 1970"},
-		{"default that ends", "default: {capacity: 1, refill_per_second: 1, expires_at: 2027-01-01T00:00:00Z}\n", "f:1: default: expires_at"},
-		{"revision 1.5", "revision: 1.5\n", "f:1: revision: 1.5, must be a whole number"},
+		{"unknown field", "rules:\n  - {tenant: a, route: b, capacty: 3}\n", `f:2: rules[0].capacty: unknown field, did you mean capacity?`},
+		{"duplicate field", "revision: 1\nrevision: 2\n", `f:2: `},
+		{"burst 0", "rules:\n  - tenant: a\n    route: b\n    refill_per_second: 1\n    capacity: 0\n", "f:5: rules[0].capacity: 0, must be at least 1 (to refuse everything say mode: block"},
+		{"capacity -1", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: -1}\n", "f:2: rules[0].capacity: -1"},
+		{"rate -5", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: -5}\n", "f:2: rules[0].refill_per_second: -5"},
+		{"period 60s", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, refill_period_seconds: 60s}\n", "f:2: rules[0]."},
+		{"period 1m", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, refill_period_seconds: 1m}\n", "f:2: rules[0]."},
+		{"capacity .inf", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: .inf}\n", "f:2: rules[0]."},
+		{"capacity .nan", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: .nan}\n", "f:2: rules[0]."},
+		{"capacity 1.5", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 1.5}\n", "f:2: rules[0]."},
+		{"period 0", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, refill_period_seconds: 0}\n", "f:2: rules[0].refill_period_seconds: 0, must be from 1 to"},
+		{"period 0 of the default", "default: {capacity: 1, refill_per_second: 1, refill_period_seconds: 0}\n", "f:1: default.refill_period_seconds: 0"},
+		{"octal", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 010}\n", "f:2: rules[0].capacity: a whole number expected"},
+		{"hexadecimal", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 0x10}\n", "f:2: rules[0].capacity: a whole number expected"},
+		{"capacity above 2^64", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 99999999999999999999}\n", "f:2: rules[0]."},
+		{"capacity above 2^63", "rules:\n  - {tenant: a, route: b, refill_per_second: 1, capacity: 9223372036854775808}\n", "f:2: rules[0]."},
+		{"no time", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, expires_at: tomorrow}\n", "f:2: rules[0].expires_at: a time expected, such as"},
+		{"a time beyond all", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, expires_at: 12026-12-24T00:00:00Z}\n", "f:2: rules[0].expires_at: a time expected"},
+		{"year 1", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1, expires_at: 0001-01-01T00:00:00Z}\n", "f:2: rules[0].expires_at: must be a time from 1970"},
+		{"default that ends", "default: {capacity: 1, refill_per_second: 1, expires_at: 2027-01-01T00:00:00Z}\n", "f:1: default.expires_at"},
+		{"revision 1.5", "revision: 1.5\n", "f:1: revision: a whole number expected"},
 		{"revision \"3\"", "revision: \"3\"\n", "f:1: revision: "},
 		{"shares", "revision: 1\nregions: {eu: 70%, us: 40%}\n", "f:2: regions: shares add up to 110%, must be exactly 100%"},
-		{"share too fine", "regions: {eu: 33.33333%, us: 66.66667%}\n", "1:"},
+		{"share too fine", "regions: {eu: 33.33333%, us: 66.66667%}\n", "f:1: regions.eu: share"},
 		{"region name", "regions:\n  eu: 70%\n  u.s: 30%\n", "f:3: regions.u.s: region names"},
-		{"twice", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1}\n  - {tenant: a, route: b, capacity: 2, refill_per_second: 1}\n", `f:3: rules[1]: route: tenant "a" and route "b" have a rule already, rules[0]`},
-		{"bad hash", "api_keys:\n  - {tenant: a, sha256: abc}\n", "f:2: api_keys[0]: sha256: must be 64 hex digits"},
-		{"bad mode", "rules:\n  - {tenant: a, route: b, mode: of}\n", "2:"},
-		{"shards of tenant", "rules:\n  - {tenant: a, route: '@tenant', capacity: 9, refill_per_second: 1, shards: 4}\n", "f:2: rules[0]: shards: not for @tenant"},
-		{"shards beside a tenant limit", "rules:\n  - {tenant: a, route: '@tenant', capacity: 9, refill_per_second: 1}\n  - {tenant: a, route: r, capacity: 9, refill_per_second: 1, shards: 4}\n", "f:3: rules[1]: shards: cannot be charged together"},
+		{"twice", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1}\n  - {tenant: a, route: b, capacity: 2, refill_per_second: 1}\n", `f:3: rules[1].route: tenant "a" and route "b" have a rule already, rules[0]`},
+		{"bad hash", "api_keys:\n  - {tenant: a, sha256: abc}\n", "f:2: api_keys[0].sha256: must be 64 hex digits"},
+		{"bad mode", "rules:\n  - {tenant: a, route: b, mode: of}\n", "f:2: rules[0]."},
+		{"shards of tenant", "rules:\n  - {tenant: a, route: '@tenant', capacity: 9, refill_per_second: 1, shards: 4}\n", "f:2: rules[0].shards: not for @tenant"},
+		{"shards beside a tenant limit", "rules:\n  - {tenant: a, route: '@tenant', capacity: 9, refill_per_second: 1}\n  - {tenant: a, route: r, capacity: 9, refill_per_second: 1, shards: 4}\n", "f:3: rules[1].shards: cannot be charged together"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Parse("f", []byte(c.file))
@@ -130,7 +130,7 @@ func TestParseOfOneBadLineInManyNamesIt(t *testing.T) {
 		b.WriteString("  - {tenant: t, route: r" + strings.Repeat("x", i%7) + "-" + time.Duration(i).String() + ", capacity: " + capacity + ", refill_per_second: 1}\n")
 	}
 	_, err := Parse("many.yaml", []byte(b.String()))
-	if err == nil || !strings.HasPrefix(err.Error(), "many.yaml:7313: rules[7311]: capacity") {
+	if err == nil || !strings.HasPrefix(err.Error(), "many.yaml:7313: rules[7311].capacity") {
 		t.Errorf("error %v, want it to name line 7313", err)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"partidor.dev/partidor/shared/config"
 	"partidor.dev/partidor/shared/limit"
 )
 
@@ -69,7 +69,7 @@ func (p Part) MarshalYAML() (any, error) {
 func (p *Part) UnmarshalYAML(node ast.Node) error {
 	v, err := ParsePart(strings.Trim(node.GetToken().Value, `"'`))
 	if err != nil {
-		return at(node, err)
+		return err
 	}
 	*p = v
 	return nil
@@ -80,7 +80,7 @@ func (r *Region) UnmarshalYAML(node ast.Node) error {
 	switch node.Type() {
 	case ast.MappingType, ast.MappingValueType:
 		type plain Region
-		return yaml.NodeToValue(node, (*plain)(r), yaml.Strict())
+		return config.DecodeNode(node, (*plain)(r))
 	default:
 		return r.Base.UnmarshalYAML(node)
 	}
@@ -103,10 +103,4 @@ func ValidateRegionName(name string) error {
 		return errors.New("region names are 1 to 64 letters, digits, - and _")
 	}
 	return nil
-}
-
-// at puts a node's position in front of an error, as goccy's own errors have it.
-func at(node ast.Node, err error) error {
-	p := node.GetToken().Position
-	return fmt.Errorf("[%d:%d] %w", p.Line, p.Column, err)
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
+
+	"partidor.dev/partidor/shared/config"
 	"partidor.dev/partidor/shared/limit"
 )
 
@@ -46,6 +49,19 @@ func (p *Period) UnmarshalJSON(b []byte) error {
 	default:
 		*p = Period(*n)
 	}
+	return nil
+}
+
+// UnmarshalYAML refuses it too.
+func (p *Period) UnmarshalYAML(node ast.Node) error {
+	var n int64
+	if err := config.DecodeNode(node, &n); err != nil {
+		return err
+	}
+	if n == 0 {
+		return fmt.Errorf("0, must be from 1 to %d", limit.MaxPeriodSeconds)
+	}
+	*p = Period(n)
 	return nil
 }
 

@@ -120,7 +120,7 @@ func TestApplyExportAndImport(t *testing.T) {
 		}
 	}
 	write("rules:\n- {tenant: a, route: r, capacity: 10, refill_per_second: 1}\n- {tenant: b, route: r, capacity: 0, refill_per_second: 1}\n")
-	d.want(t, exitUsage, "rules.yaml:3: rules[1]: capacity", "rules", "apply", "-f", file, "--yes")
+	d.want(t, exitUsage, "rules.yaml:3: rules[1].capacity", "rules", "apply", "-f", file, "--yes")
 	d.want(t, exitOK, "", "rules", "get", "-o", "json")
 	write("rules:\n- {tenant: a, route: r, capacity: 10, refill_per_second: 1}\n- {tenant: b, route: r, capacity: 20, refill_per_second: 5, refill_period_seconds: 60, expires_at: 2099-01-01T00:00:00Z}\n- {tenant: '*', route: r, algorithm: fixed_window, window: day, capacity: 9}\n")
 	d.want(t, exitDiffers, "3 to create", "rules", "diff", "-f", file)

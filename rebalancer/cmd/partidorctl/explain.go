@@ -43,22 +43,33 @@ func (t *tool) explain(x item) {
 		if r["tokens"] != nil {
 			tokens = rate(r, "tokens")
 		}
-		rows = append(rows, []string{text(r, "region"), heard, percent(r, "share"), rate(r, "slice_capacity"), rate(r, "slice_rate"), tokens,
+		rows = append(rows, []string{text(r, "region"), heard, about(r, "share"), rate(r, "slice_capacity"), rate(r, "slice_rate"), tokens,
 			rate(r, "offered"), rate(r, "refused"), sources(r)})
 	}
 	t.table("REGION STATE SHARE BURST RATE/S TOKENS OFFERED/S REFUSED/S DECIDED_BY", rows)
 	t.gateways(x)
-	for _, r := range objects(x, "regions") {
-		for _, m := range objects(r, "moves") {
-			fmt.Fprintf(t.out, "%s share of %s moved %s -> %s\n", ago(m, "at"), text(r, "region"), percent(m, "from"), percent(m, "to"))
-		}
-	}
+	t.moves(x)
 	if reason := text(key, "reason"); reason != "" {
 		fmt.Fprintf(t.out, "last decision %s: %s\n", ago(key, "decided_at"), reason)
 	}
 	for _, e := range objects(x, "recent") {
-		d := difference{Before: object(e, "before"), After: object(e, "after")}
-		fmt.Fprintf(t.out, "%s %s %s by %s: %s %s\n", ago(e, "at"), text(e, "kind"), text(e, "operation"), text(e, "actor"), brief(d.lines()), text(e, "reason"))
+		fmt.Fprintf(t.out, "%s %s %s by %s: %s %s\n", ago(e, "at"), text(e, "kind"), text(e, "operation"), text(e, "actor"), brief(changed(e)), text(e, "reason"))
+	}
+}
+
+// moves lists the last changes of shares, the newest first.
+func (t *tool) moves(x item) {
+	const most = 12
+	type move struct{ at, text string }
+	var moves []move
+	for _, r := range objects(x, "regions") {
+		for _, m := range objects(r, "moves") {
+			moves = append(moves, move{text(m, "at"), fmt.Sprintf("%s share of %s moved %s -> %s", ago(m, "at"), text(r, "region"), about(m, "from"), about(m, "to"))})
+		}
+	}
+	slices.SortStableFunc(moves, func(a, b move) int { return strings.Compare(b.at, a.at) })
+	for _, m := range moves[:min(len(moves), most)] {
+		fmt.Fprintln(t.out, m.text)
 	}
 }
 
@@ -92,8 +103,9 @@ func sources(r item) string {
 	}
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		f, _ := counts[name].(float64)
-		parts = append(parts, fmt.Sprintf("%s %.0f%%", name, 100*f/all))
+		if f, _ := counts[name].(float64); f >= all/200 { // the rest would read 0%
+			parts = append(parts, fmt.Sprintf("%s %.0f%%", name, 100*f/all))
+		}
 	}
 	return strings.Join(parts, ", ")
 }

@@ -53,11 +53,22 @@ func (t *tool) printHistory(cmd *cobra.Command, c *client, q url.Values, limit i
 	return t.show(items, func() {
 		rows := make([][]string, len(items))
 		for i, e := range items {
-			d := difference{Before: object(e, "before"), After: object(e, "after")}
-			rows[i] = []string{text(e, "id"), ago(e, "at"), text(e, "kind"), text(e, "operation"), subject(e), text(e, "actor"), brief(d.lines()), text(e, "reason")}
+			rows[i] = []string{text(e, "id"), ago(e, "at"), text(e, "kind"), text(e, "operation"), subject(e), text(e, "actor"), brief(changed(e)), text(e, "reason")}
 		}
 		t.table("ID AT KIND OPERATION OF BY CHANGE REASON", rows)
 	})
+}
+
+// changed is what an entry of the history changed, in lines; shares are said as percentages.
+func changed(e item) []string {
+	d := difference{Before: object(e, "before"), After: object(e, "after")}
+	switch text(e, "kind") {
+	case "split":
+		d.Before, d.After = percents(d.Before), percents(d.After)
+	case "pin":
+		d.Before, d.After = percents(object(d.Before, "shares")), percents(object(d.After, "shares"))
+	}
+	return d.lines()
 }
 
 func subject(e item) string {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -96,9 +97,21 @@ func percent(i item, name string) string {
 	return strconv.FormatFloat(v/10_000, 'f', -1, 64) + "%"
 }
 
-// rate with three digits.
+// about is percent to a hundredth, where moving shares would fill the table with digits.
+func about(i item, name string) string {
+	v, ok := i[name].(float64)
+	if !ok {
+		return ""
+	}
+	return strconv.FormatFloat(math.Round(v/100)/100, 'f', -1, 64) + "%"
+}
+
+// rate with three digits, never with an exponent.
 func rate(i item, name string) string {
 	v, _ := i[name].(float64)
+	if math.Abs(v) >= 1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 

@@ -53,11 +53,11 @@ func (t *tool) splitTable(items []item) {
 			if i > 0 {
 				tenant, route, reason = "", "", ""
 			}
-			share := percent(r, "share")
+			share := about(r, "share")
 			if r["reported"] != true {
 				share += "?"
 			}
-			rows = append(rows, []string{tenant, route, text(r, "region"), share, percent(r, "target"), or(percent(r, "pin"), "-"), rate(r, "offered"), rate(r, "refused"), reason})
+			rows = append(rows, []string{tenant, route, text(r, "region"), share, about(r, "target"), or(percent(r, "pin"), "-"), rate(r, "offered"), rate(r, "refused"), reason})
 		}
 	}
 	t.table("TENANT ROUTE REGION SHARE TARGET PIN OFFERED/S REFUSED/S REASON", rows)

@@ -13,23 +13,11 @@ import (
 
 // tenants lists them: all, of one plan, or whose ids hold q.
 func (s *Server) tenants(r *http.Request) (any, error) {
-	q, err := queryOf(r, "id", "plan", "q", "size", "page")
-	if err != nil {
-		return nil, err
-	}
-	size, err := q.size()
-	if err != nil {
-		return nil, err
-	}
-	after, err := q.after(1)
-	if err != nil {
-		return nil, err
-	}
-	list, err := s.Ledger.Tenants(r.Context(), ledger.Filter{Tenant: q.text("id"), Part: q.text("q"), After: [2]string{after[0]}, Limit: size + 1}, q.text("plan"))
-	if err != nil {
-		return nil, err
-	}
-	return pageOf(list, size, func(t ledger.Tenant) []string { return []string{t.ID} }), nil
+	return listing(r, []string{"id", "plan", "q"}, 1, func(t ledger.Tenant) []string { return []string{t.ID} },
+		func(q *query, after []string, limit int) ([]ledger.Tenant, error) {
+			f := ledger.Filter{Tenant: q.text("id"), Part: q.text("q"), After: [2]string{after[0]}, Limit: limit}
+			return s.Ledger.Tenants(r.Context(), f, q.text("plan"))
+		})
 }
 
 // TenantBody is what can be said of a tenant.
@@ -71,23 +59,10 @@ func (s *Server) deleteTenant(r *http.Request) (any, error) {
 
 // keys lists credentials by their digests; the keys themselves are not known.
 func (s *Server) keys(r *http.Request) (any, error) {
-	q, err := queryOf(r, "tenant", "q", "size", "page")
-	if err != nil {
-		return nil, err
-	}
-	size, err := q.size()
-	if err != nil {
-		return nil, err
-	}
-	after, err := q.after(1)
-	if err != nil {
-		return nil, err
-	}
-	list, err := s.Ledger.Keys(r.Context(), ledger.Filter{Tenant: q.text("tenant"), Part: q.text("q"), After: [2]string{after[0]}, Limit: size + 1})
-	if err != nil {
-		return nil, err
-	}
-	return pageOf(list, size, func(k ledger.APIKey) []string { return []string{k.Hash} }), nil
+	return listing(r, []string{"tenant", "q"}, 1, func(k ledger.APIKey) []string { return []string{k.Hash} },
+		func(q *query, after []string, limit int) ([]ledger.APIKey, error) {
+			return s.Ledger.Keys(r.Context(), ledger.Filter{Tenant: q.text("tenant"), Part: q.text("q"), After: [2]string{after[0]}, Limit: limit})
+		})
 }
 
 // KeyBody is a credential to be made.

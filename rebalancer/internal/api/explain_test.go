@@ -33,7 +33,7 @@ func TestExplainTheLastRefusal(t *testing.T) {
 		{"above the capacity", wire.Refusal{Outcome: "too_large", Source: "redis", Cost: 50}, "a capacity of at least 50 would admit it"},
 		{"above the slice", wire.Refusal{Outcome: "too_large", Source: "redis", Cost: 8}, "slice of 6 tokens; a larger share would admit it"},
 		{"another limit", wire.Refusal{Outcome: "refused", Source: "denied-cache", Cost: 1, Limit: "@tenant"}, "see partidorctl explain a @tenant"},
-		{"no decision", wire.Refusal{Outcome: "unable", Source: "fallback", Cost: 1}, "a Redis that answers"},
+		{"no decision", wire.Refusal{Outcome: "unable", Source: "fallback", Cost: 1}, "used up its own part of the slice; a Redis that answers"},
 		{"an outcome of a later version", wire.Refusal{Outcome: "tired", Source: "moon", Cost: 1}, "decided by moon"},
 	} {
 		tokens := 3.5

@@ -92,8 +92,10 @@ func refusal(k *board.Key, r *RegionExplanation, now time.Time) string {
 		return s + fmt.Sprintf("it costs more than this region's slice of %s tokens; a larger share would admit it", number(r.Capacity))
 	case last.Outcome == limit.Blocked.String():
 		return s + "the rule in force there blocks every request"
-	case last.Outcome == limit.Unable.String():
+	case last.Outcome == limit.Unable.String() && k.Rule.OnError == limit.OnErrorDeny:
 		return s + "no decision could be made in time and the rule denies then; a Redis that answers, or on_error local, would admit it"
+	case last.Outcome == limit.Unable.String():
+		return s + "its Redis does not answer, and the gateway has used up its own part of the slice; a Redis that answers would admit it"
 	}
 	why := fmt.Sprintf("the bucket held %s of the %d tokens it takes", number(last.Tokens), last.Cost)
 	if last.RetryAfter > 0 {

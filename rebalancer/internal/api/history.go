@@ -17,32 +17,19 @@ import (
 
 // history lists changes, newest first; kind may name several, separated by commas.
 func (s *Server) history(r *http.Request) (any, error) {
-	q, err := queryOf(r, "kind", "tenant", "route", "name", "actor", "size", "page")
-	if err != nil {
-		return nil, err
-	}
-	size, err := q.size()
-	if err != nil {
-		return nil, err
-	}
-	after, err := q.after(1)
-	if err != nil {
-		return nil, err
-	}
-	f := ledger.HistoryFilter{Tenant: q.text("tenant"), Route: q.text("route"), Name: q.text("name"), Actor: q.text("actor"), Limit: size + 1}
-	if kinds := q.text("kind"); kinds != "" {
-		f.Kinds = strings.Split(kinds, ",")
-	}
-	if after[0] != "" {
-		if f.Before, err = strconv.ParseInt(after[0], 10, 64); err != nil {
-			return nil, badRequest("page", "not a page of this list")
-		}
-	}
-	list, err := s.Ledger.History(r.Context(), f)
-	if err != nil {
-		return nil, err
-	}
-	return pageOf(list, size, func(e ledger.Entry) []string { return []string{strconv.FormatInt(e.ID, 10)} }), nil
+	return listing(r, []string{"kind", "tenant", "route", "name", "actor"}, 1, func(e ledger.Entry) []string { return []string{strconv.FormatInt(e.ID, 10)} },
+		func(q *query, after []string, limit int) (_ []ledger.Entry, err error) {
+			f := ledger.HistoryFilter{Tenant: q.text("tenant"), Route: q.text("route"), Name: q.text("name"), Actor: q.text("actor"), Limit: limit}
+			if kinds := q.text("kind"); kinds != "" {
+				f.Kinds = strings.Split(kinds, ",")
+			}
+			if after[0] != "" {
+				if f.Before, err = strconv.ParseInt(after[0], 10, 64); err != nil {
+					return nil, badRequest("page", "not a page of this list")
+				}
+			}
+			return s.Ledger.History(r.Context(), f)
+		})
 }
 
 // RollbackBody says why.

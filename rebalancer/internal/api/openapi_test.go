@@ -41,6 +41,11 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			continue
 		}
 		path := strings.NewReplacer("{tenant}", "a", "{route}", "r").Replace(e.path)
+		for _, name := range e.query {
+			if code := s.do(t, "GET", path+"?"+name+"=", "", nil); code != 200 {
+				t.Errorf("GET %s takes no %s: %d", path, name, code)
+			}
+		}
 		var raw json.RawMessage
 		if code := s.do(t, "GET", path, "", &raw); code != 200 {
 			t.Errorf("GET %s: %d %s", path, code, raw)

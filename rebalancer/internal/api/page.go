@@ -71,6 +71,29 @@ func (q *query) after(n int) ([]string, error) {
 	return found, nil
 }
 
+// listing answers one page of a list that is kept elsewhere. filters are the parameters beside those of paging; read gets where
+// the last page ended, in as many parts as position tells, and how many items are wanted.
+func listing[T any](r *http.Request, filters []string, parts int, position func(T) []string,
+	read func(q *query, after []string, limit int) ([]T, error)) (any, error) {
+	q, err := queryOf(r, append(filters, paged...)...)
+	if err != nil {
+		return nil, err
+	}
+	size, err := q.size()
+	if err != nil {
+		return nil, err
+	}
+	after, err := q.after(parts)
+	if err != nil {
+		return nil, err
+	}
+	items, err := read(q, after, size+1)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf(items, size, position), nil
+}
+
 // pageOf cuts the one item too many that was asked for to see whether there are more.
 func pageOf[T any](items []T, size int, position func(T) []string) Page[T] {
 	p := Page[T]{Items: items}

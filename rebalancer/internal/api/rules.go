@@ -10,24 +10,11 @@ import (
 
 // rules lists them in the order of tenant and route: all, of one tenant, of one route, or whose names hold q.
 func (s *Server) rules(r *http.Request) (any, error) {
-	q, err := queryOf(r, "tenant", "route", "q", "size", "page")
-	if err != nil {
-		return nil, err
-	}
-	size, err := q.size()
-	if err != nil {
-		return nil, err
-	}
-	after, err := q.after(2)
-	if err != nil {
-		return nil, err
-	}
-	list, err := s.Ledger.Rules(r.Context(), ledger.Filter{Tenant: q.text("tenant"), Route: q.text("route"), Part: q.text("q"),
-		After: [2]string(after), Limit: size + 1})
-	if err != nil {
-		return nil, err
-	}
-	return pageOf(list, size, func(r ledger.Rule) []string { return []string{r.Tenant, r.Route} }), nil
+	return listing(r, []string{"tenant", "route", "q"}, 2, func(r ledger.Rule) []string { return []string{r.Tenant, r.Route} },
+		func(q *query, after []string, limit int) ([]ledger.Rule, error) {
+			return s.Ledger.Rules(r.Context(), ledger.Filter{Tenant: q.text("tenant"), Route: q.text("route"), Part: q.text("q"),
+				After: [2]string(after), Limit: limit})
+		})
 }
 
 func (s *Server) rule(r *http.Request) (any, error) {

@@ -54,6 +54,9 @@ type detail struct {
 	refusedAt       time.Duration
 	refusedBy       string
 	moves           []move
+	// shares is what each gateway last said. One that decides without its store goes on saying an old share: only a change of
+	// its own word is a move.
+	shares map[string]limit.Share
 }
 
 type move struct {
@@ -79,11 +82,8 @@ func (t *Table) note(now time.Duration, at keyRegion, instance string, ku *wire.
 	if ku.Refusal != nil {
 		d.refusal, d.refusedAt, d.refusedBy = ku.Refusal, now, instance
 	}
-	if moved {
-		if len(d.moves) == maxMoves {
-			d.moves = slices.Delete(d.moves, 0, 1)
-		}
-		d.moves = append(d.moves, move{now, held, ku.Share})
+	if ku.Share > 0 && ku.Share <= limit.Whole {
+		d.moveTo(now, instance, held, ku.Share)
 	}
 	d.advance(now)
 	for i, n := range ku.Sources {
@@ -92,6 +92,26 @@ func (t *Table) note(now time.Duration, at keyRegion, instance string, ku *wire.
 		}
 		d.sources[i] += uint64(n)
 	}
+}
+
+// moveTo notes the share that an instance says, and the move where that is one. held is what the region was known to hold.
+func (d *detail) moveTo(now time.Duration, instance string, held, share limit.Share) {
+	before, known := d.shares[instance]
+	if d.shares == nil {
+		d.shares = map[string]limit.Share{}
+	}
+	d.shares[instance] = share
+	if !known {
+		before = held
+	}
+	last := len(d.moves) - 1
+	if before == 0 || share == before || last >= 0 && (share == d.moves[last].to || !known && share == d.moves[last].from) {
+		return
+	}
+	if len(d.moves) == maxMoves {
+		d.moves = slices.Delete(d.moves, 0, 1)
+	}
+	d.moves = append(d.moves, move{now, before, share})
 }
 
 func (d *detail) advance(now time.Duration) {

@@ -59,6 +59,25 @@ func TestDetailsOfAKey(t *testing.T) {
 	}
 }
 
+// Two gateways of a region, one of which goes on saying the share of before: one move.
+func TestAnOldWordIsNoMove(t *testing.T) {
+	table, _ := testTable(Options{})
+	old, young := newGateway("eu", "eu-1", 0), newGateway("eu", "eu-2", 0)
+	for i := range 20 {
+		now := time.Duration(i+1) * time.Second
+		old.say(table, now, wire.KeyUsage{Tenant: "a", Route: "r", Admitted: uint64(i + 1), Share: 700_000})
+		share := limit.Share(700_000)
+		if i >= 5 {
+			share = 650_000
+		}
+		young.say(table, now, wire.KeyUsage{Tenant: "a", Route: "r", Admitted: uint64(i + 1), Share: share})
+	}
+	d := table.Details(time.Minute, time.Now(), limit.Key{Tenant: "a", Route: "r"}, []string{"eu"})[0]
+	if len(d.Moves) != 1 || d.Moves[0].From != 700_000 || d.Moves[0].To != 650_000 {
+		t.Errorf("moves %+v", d.Moves)
+	}
+}
+
 // Whatever is reported, no more than a fixed number of details and moves is kept.
 func TestDetailsAreBounded(t *testing.T) {
 	table, _ := testTable(Options{MaxKeys: 2 * maxDetails})

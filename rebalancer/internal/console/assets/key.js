@@ -102,7 +102,7 @@ export function keyPage(main, shell, tenant, route) {
 function deciders(r) {
   if (!r.sources) return "store";
   const all = Object.values(r.sources).reduce((a, b) => a + b, 0);
-  return Object.keys(r.sources).sort().map(n => n + " " + Math.round(100 * r.sources[n] / all) + " %").join(", ");
+  return Object.keys(r.sources).sort().filter(n => r.sources[n] >= all / 200).map(n => n + " " + Math.round(100 * r.sources[n] / all) + " %").join(", ");
 }
 
 function splitChange(m) {

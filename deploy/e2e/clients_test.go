@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"partidor.dev/partidor/deploy/internal/admission"
 	"partidor.dev/partidor/deploy/internal/load"
 	"partidor.dev/partidor/shared/limit"
@@ -142,14 +144,41 @@ func (c *crowd) kept(t *testing.T) {
 // share is what a region's Redis says; false while the key has never moved.
 func (r *region) share(t *testing.T, tenant string) (limit.Share, bool) {
 	t.Helper()
-	c := r.redis.Client()
-	text, err := c.HGet(context.Background(), limit.Key{Tenant: tenant, Route: route}.Redis(), "share").Result()
+	text, err := r.store().HGet(context.Background(), limit.Key{Tenant: tenant, Route: route}.Redis(), "share").Result()
 	if err != nil {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		t.Fatalf("share of %s in %s is %q", tenant, r.name, text)
+		t.Errorf("share of %s in %s is %q", tenant, r.name, text)
 	}
 	return limit.Share(n), true
+}
+
+// store is a client of the region's Redis, as it stands now.
+func (r *region) store() redis.UniversalClient {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.client != nil:
+	case r.cluster != nil:
+		r.client = redis.NewClusterClient(&redis.ClusterOptions{Addrs: r.cluster.Addrs(), MaxRedirects: 5})
+	default:
+		r.client = r.redis.Client()
+	}
+	return r.client
+}
+
+// gateway is the region's i-th, as it stands now.
+func (r *region) gateway(i int) *gateway {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gateways[i]
+}
+
+// replace puts a new process in the i-th place.
+func (r *region) replace(i int, g *gateway) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gateways[i] = g
 }

@@ -2,18 +2,23 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
 
 	"partidor.dev/partidor/shared/testenv"
 )
@@ -21,52 +26,57 @@ import (
 const (
 	// cycle is the shortest that the rebalancer accepts as a parameter.
 	cycle   = 10 * time.Second
-	patient = 30 * time.Second
+	patient = 90 * time.Second // nothing takes so long but on a machine that is busy otherwise
 	route   = "create-order"
 )
 
-// deployment is everything that stands in two regions.
+// place is where processes find NATS and PostgreSQL.
+type place struct{ nats, postgres string }
+
+// deployment is everything that stands in some regions, and the control plane.
 type deployment struct {
 	t          *testing.T // whose end ends everything
 	dir        string
 	regions    map[string]*region
 	postgres   *testenv.Postgres
 	db         *pgx.Conn
-	nats       *testenv.Program
-	natsURL    string
+	nats       *testenv.Program // the one of all regions, where they share one
+	control    place            // the rebalancer's
 	rebalancer *testenv.Program
 	upstream   *httptest.Server
 	otlp       *testenv.OTLP
+	decisions  []string // the decision logs of all gateways, also of those that have ended
 }
 
-// region is a Redis and the gateways in front of it.
+// region is a Redis, or a cluster of them, and the gateways in front of it.
 type region struct {
+	place
 	name     string
 	redis    *testenv.Redis
+	cluster  *testenv.RedisCluster // instead of redis
+	mu       sync.Mutex            // for the fields below, once there is traffic
 	gateways []*gateway
+	client   redis.UniversalClient // of store
 }
 
 // gateway is one process and its two ports.
 type gateway struct {
 	*testenv.Program
+	instance   string
 	url, admin string
 }
 
 // deploy starts it all, in the order in which an operator would.
 func deploy(t *testing.T) *deployment {
 	t.Helper()
-	d := &deployment{t: t, dir: t.TempDir(), regions: map[string]*region{}, otlp: testenv.StartOTLP(t), postgres: testenv.StartPostgres(t)}
-	d.upstream = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Upstream-Saw-Traceparent", r.Header.Get("traceparent"))
-		_, _ = fmt.Fprintln(w, "order taken")
-	}))
-	t.Cleanup(d.upstream.Close)
+	d := newDeployment(t, testenv.StartPostgres(t))
 	d.startNATS(t)
+	d.control.postgres = d.postgres.URL
 	d.migrate(t)
 	d.seed(t)
 	d.startRebalancer(t)
 	for _, name := range []string{"eu", "us"} {
-		r := &region{name: name, redis: testenv.StartRedis(t, testenv.RedisAppendOnly())}
+		r := &region{place: d.control, name: name, redis: testenv.StartRedis(t, testenv.RedisAppendOnly())}
 		d.regions[name] = r
 		for i := range 2 {
 			r.gateways = append(r.gateways, d.startGateway(t, r, fmt.Sprintf("%s-%d", name, i+1)))
@@ -79,36 +89,56 @@ func deploy(t *testing.T) *deployment {
 	return d
 }
 
-// report logs, for a failed test, what the gateways count about moving rights.
+// newDeployment is one of nothing but a collector of telemetry and an upstream.
+func newDeployment(t *testing.T, postgres *testenv.Postgres) *deployment {
+	t.Helper()
+	d := &deployment{t: t, dir: t.TempDir(), regions: map[string]*region{}, otlp: testenv.StartOTLP(t), postgres: postgres}
+	d.upstream = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Upstream-Saw-Traceparent", r.Header.Get("traceparent"))
+		_, _ = fmt.Fprintln(w, "order taken")
+	}))
+	t.Cleanup(d.upstream.Close)
+	return d
+}
+
+// report logs, for a failed test, what the gateways complain of, and what they count about moving rights.
 func (d *deployment) report(t *testing.T) {
 	if !t.Failed() {
 		return
 	}
 	for _, g := range d.gateways() {
+		for _, line := range g.Lines() {
+			if bytes.Contains(line, []byte(`"level":"WARN"`)) || bytes.Contains(line, []byte(`"level":"ERROR"`)) || bytes.Contains(line, []byte("rights")) {
+				t.Logf("%s: %s", g.instance, line)
+			}
+		}
 		resp, err := http.Get(g.admin + "/metrics")
 		if err != nil {
-			t.Logf("%s: %v", g.admin, err)
+			t.Logf("%s: %v", g.instance, err)
 			continue
 		}
 		for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
 			if line := lines.Text(); strings.HasPrefix(line, "partidor_transfer") || strings.HasPrefix(line, "partidor_rights") {
-				t.Logf("%s: %s", g.admin, line)
+				t.Logf("%s: %s", g.instance, line)
 			}
 		}
 		resp.Body.Close()
 	}
 }
 
-func (d *deployment) gateways() []*gateway {
-	return append(append([]*gateway(nil), d.regions["eu"].gateways...), d.regions["us"].gateways...)
+func (d *deployment) gateways() (all []*gateway) {
+	for _, name := range slices.Sorted(maps.Keys(d.regions)) {
+		all = append(all, d.regions[name].gateways...)
+	}
+	return all
 }
 
 func (d *deployment) startNATS(t *testing.T) {
 	t.Helper()
-	if d.natsURL == "" {
-		d.natsURL = fmt.Sprintf("nats://127.0.0.1:%d", testenv.FreePort(t))
+	if d.control.nats == "" {
+		d.control.nats = fmt.Sprintf("nats://127.0.0.1:%d", testenv.FreePort(t))
 	}
-	port := d.natsURL[strings.LastIndexByte(d.natsURL, ':')+1:]
+	port := d.control.nats[strings.LastIndexByte(d.control.nats, ':')+1:]
 	d.nats = testenv.StartProgram(t, []string{program("nats-server"), "-a", "127.0.0.1", "-p", port})
 	d.nats.AwaitLine(patient, func(line []byte) bool { return strings.Contains(string(line), "Server is ready") })
 }
@@ -121,7 +151,7 @@ func (d *deployment) migrate(t *testing.T) {
 	}
 }
 
-// seed fills the ledger as people do, by SQL. Each tenant's API key is its name with "key-" before it.
+// seed fills the ledger as people do, by SQL.
 func (d *deployment) seed(t *testing.T) {
 	t.Helper()
 	d.db = d.postgres.Conn(t)
@@ -133,7 +163,13 @@ func (d *deployment) seed(t *testing.T) {
 		('edit', 'create-order', 50, 5), ('outage', 'create-order', 100, 50)`)
 	d.exec(t, `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, refill_period_seconds) VALUES
 		('curl', 'create-order', 2, 1, 30)`)
-	for _, tenant := range []string{"shop-a", "curl", "flood", "swing", "edit", "outage", "norule"} {
+	d.tenants(t, "shop-a", "curl", "flood", "swing", "edit", "outage", "norule")
+}
+
+// tenants makes tenants, each with an API key that is its name with "key-" before it.
+func (d *deployment) tenants(t *testing.T, names ...string) {
+	t.Helper()
+	for _, tenant := range names {
 		d.exec(t, `INSERT INTO tenant (id) VALUES ($1)`, tenant)
 		d.exec(t, `INSERT INTO api_key (hash, tenant_id) VALUES (sha256(convert_to($1, 'UTF8')), $2)`, "key-"+tenant, tenant)
 	}
@@ -171,9 +207,9 @@ listen: 127.0.0.1:0
 instance: rebalancer-1
 postgres: {url: %q}
 nats: {urls: [%q]}
-access: {anonymous: viewer}
+access: {anonymous: operator}
 parameters: {cycle: %s, mean_half_life: 3s, peak_half_life: 10s}
-`, d.postgres.URL, d.natsURL, cycle))
+`, d.control.postgres, d.control.nats, cycle))
 	d.rebalancer = testenv.StartProgram(t, []string{program("rebalancer"), "-config", path}, d.tracing("always_on")...)
 	d.rebalancer.AwaitLine(patient, says("leading", nil))
 }
@@ -182,6 +218,14 @@ parameters: {cycle: %s, mean_half_life: 3s, peak_half_life: 10s}
 // everything shares this machine's processors.
 func (d *deployment) startGateway(t *testing.T, r *region, instance string) *gateway {
 	t.Helper()
+	decisions := filepath.Join(d.dir, fmt.Sprintf("%s.%d.decisions", instance, len(d.decisions)))
+	d.decisions = append(d.decisions, decisions)
+	redis := ""
+	if r.cluster != nil {
+		redis = fmt.Sprintf(`{addresses: ["%s"], cluster: true}`, strings.Join(r.cluster.Addrs(), `", "`))
+	} else {
+		redis = fmt.Sprintf("{addresses: [%q]}", r.redis.Addr)
+	}
 	path := d.write(t, instance+".yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
@@ -191,14 +235,15 @@ upstreams:
   orders: {targets: [{url: %q}]}
 routes:
   - {id: create-order, methods: [POST], path: /orders, upstream: orders}
-redis: {addresses: [%q]}
+  - {id: bulk-order, methods: [POST], path: /bulk, upstream: orders, cost: 2}
+redis: %s
 nats: {urls: [%q]}
 postgres: {url: %q}
 snapshot: {file: %q}
-decision: {deadline: 500ms}
+decision: {deadline: 500ms, log: {file: %q}}
 usage: {interval: 1s}
-`, r.name, instance, d.upstream.URL, r.redis.Addr, d.natsURL, d.postgres.URL, filepath.Join(d.dir, instance+".snapshot")))
-	g := &gateway{Program: testenv.StartProgram(t, []string{program("gateway"), "-config", path}, d.tracing("parentbased_traceidratio")...)}
+`, r.name, instance, d.upstream.URL, redis, r.nats, r.postgres, filepath.Join(d.dir, instance+".snapshot"), decisions))
+	g := &gateway{instance: instance, Program: testenv.StartProgram(t, []string{program("gateway"), "-config", path}, d.tracing("parentbased_traceidratio")...)}
 	var at struct{ Listen, Admin string }
 	g.AwaitLine(patient, says("serving", &at))
 	g.url, g.admin = "http://"+at.Listen, "http://"+at.Admin

@@ -89,6 +89,12 @@ func (p *Program) Wait(within time.Duration) int {
 // Output is the last few kilobytes that the program wrote.
 func (p *Program) Output() string { return p.proc.output.String() }
 
+// Lines are all lines that the program has written so far.
+func (p *Program) Lines() [][]byte {
+	lines, _ := p.lines.after(0)
+	return lines
+}
+
 // Stop asks the program to end, as an orchestrator does, and waits until it has.
 func (p *Program) Stop() { p.proc.end(syscall.SIGTERM) }
 

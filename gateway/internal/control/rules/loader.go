@@ -200,8 +200,8 @@ func (l *Loader) expire(now time.Time) {
 	l.saver.changed(now)
 }
 
-// Announce tells that something as new as at exists. Older words do nothing. The read that follows is linked to the trace that
-// ctx is in.
+// Announce tells that something as new as at exists. Older words do nothing. The read that follows belongs to the trace that ctx
+// is in.
 func (l *Loader) Announce(ctx context.Context, at limit.Revision) {
 	l.mu.Lock()
 	news := at.Newer(l.announced)

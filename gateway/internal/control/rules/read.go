@@ -20,7 +20,7 @@ func (l *Loader) read(ctx context.Context) {
 	if status := l.Status(); !status.Loaded || status.Stale {
 		since = limit.Revision{} // of what is on disk nothing can be taken for certain
 	}
-	ctx, span := l.o.Tracer.Start(ctx, "rules read", l.linked())
+	ctx, span := l.o.Tracer.Start(l.caused(ctx), "rules read")
 	defer span.End()
 	within, cancel := context.WithTimeout(ctx, l.o.Timeout)
 	inc, err := l.o.Source.Read(within, since)
@@ -37,16 +37,17 @@ func (l *Loader) read(ctx context.Context) {
 	l.schedule(now, l.note(ctx, begin, inc, err))
 }
 
-// linked ties a read to the announcement that it follows, if any.
-func (l *Loader) linked() trace.SpanStartOption {
+// caused puts a read into the trace of the announcement that it follows, if any: whoever follows a change sees where it
+// arrives, also where the gateway samples nothing by itself.
+func (l *Loader) caused(ctx context.Context) context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	cause := l.cause
 	l.cause = trace.SpanContext{}
 	if !cause.IsValid() {
-		return trace.WithLinks()
+		return ctx
 	}
-	return trace.WithLinks(trace.Link{SpanContext: cause})
+	return trace.ContextWithRemoteSpanContext(ctx, cause)
 }
 
 // take publishes the increment where it is news. The error means that it cannot be served by.

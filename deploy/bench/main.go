@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -21,6 +22,8 @@ func main() {
 	flag.StringVar(&o.page, "md", "", "also write the report to this file, as Markdown")
 	flag.StringVar(&o.only, "only", "", "comma-separated subjects of the limiter's sections; all if empty")
 	flag.StringVar(&o.sections, "sections", "", "comma-separated sections, of "+strings.Join(sectionNames(), ", ")+"; all if empty")
+	flag.StringVar(&o.profile, "profile", "", "record cpu.pprof and heap.pprof of this process into this directory")
+	flag.DurationVar(&o.budget, "budget", o.budget, "begin nothing more after this `time`")
 	quick := flag.Bool("quick", false, "see that everything runs; the numbers mean nothing")
 	flag.Parse()
 	if *quick {
@@ -28,7 +31,11 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Stdout, o); err != nil {
+	end, err := record(o.profile)
+	if err == nil {
+		err = errors.Join(run(ctx, os.Stdout, o), end())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -42,14 +49,17 @@ type options struct {
 	page     string
 	only     string
 	sections string
+	profile  string
 	loads    []load
 	callers  int  // of the proxies' sections
 	brief    bool // parts run once and only the small ones
+	// budget is after how long nothing more is begun; what is left out is said.
+	budget time.Duration
 }
 
 // defaults take about ten minutes on two cores.
 var defaults = options{
-	round: 1500 * time.Millisecond, rounds: 3, callers: 64,
+	round: 1500 * time.Millisecond, rounds: 3, callers: 64, budget: 13 * time.Minute,
 	loads: []load{{Keys: 10_000, Callers: 32}, {Keys: 10_000, Callers: 128}, {Keys: 10_000, Callers: 512}, {Keys: 1, Callers: 32}, {Keys: 1, Callers: 128}},
 }
 
@@ -91,6 +101,9 @@ func run(ctx context.Context, w io.Writer, o options) error {
 			continue
 		}
 		began := time.Now()
+		if r.late(o, "section "+s.name) {
+			continue
+		}
 		if err := s.run(ctx, o, r); err != nil {
 			return fmt.Errorf("section %s: %w", s.name, err)
 		}
@@ -116,6 +129,15 @@ func run(ctx context.Context, w io.Writer, o options) error {
 		w = io.MultiWriter(w, f)
 	}
 	return r.markdown(w)
+}
+
+// late tells whether the time for beginning anything is over, and notes what is left out by that.
+func (r *report) late(o options, what string) bool {
+	if time.Since(r.When) < o.budget {
+		return false
+	}
+	r.LeftOut = append(r.LeftOut, what)
+	return true
 }
 
 // progress tells on the terminal what is being measured.

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -91,7 +90,11 @@ func Run(ctx context.Context, o Options) (err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, g.telemetry.Shutdown(context.WithoutCancel(ctx))) }()
+		defer func() { // a collector that is away is no reason to end with a failure
+			if lost := g.telemetry.Shutdown(context.WithoutCancel(ctx)); lost != nil {
+				g.telemetry.Logger.Warn("telemetry lost at the end", "error", lost)
+			}
+		}()
 	}
 	g.logger = g.telemetry.Logger
 	g.meter = g.telemetry.MeterProvider.Meter(scope)

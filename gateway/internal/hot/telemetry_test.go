@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -114,6 +115,27 @@ func TestSeriesAreBounded(t *testing.T) {
 	// item 200 by _OTHER, nothing matched 404, items 401.
 	if series["http.server.request.duration"] != 3 || series["http.client.request.duration"] != 1 || series["http.server.active_requests"] != 1 {
 		t.Errorf("series %v", series)
+	}
+}
+
+// An upstream cannot make series at will either: what it answers outside the statuses of HTTP is one series.
+func TestStatusesAreBounded(t *testing.T) {
+	f := newFixture(t, func(w http.ResponseWriter, r *http.Request) {
+		status, _ := strconv.Atoi(r.Header.Get("Answer"))
+		w.WriteHeader(status)
+	}, nil)
+	_, reader := observed(t, f)
+	for status := 598; status < 700; status++ {
+		f.do(t, "GET", "/v1/items", http.Header{"X-Api-Key": {"k-t1"}, "Answer": {strconv.Itoa(status)}})
+	}
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		if data, ok := m.Data.(metricdata.Histogram[float64]); ok && len(data.DataPoints) != 3 {
+			t.Errorf("%s: %d series, want 598, 599 and all others", m.Name, len(data.DataPoints))
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package admit
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,4 +190,38 @@ func BenchmarkAsk(b *testing.B) {
 		a.Admit(ctx, now, req)
 	}
 	b.ReportMetric(float64((cpuTime(b)-used).Nanoseconds())/float64(b.N), "cpu-ns/op")
+}
+
+// Case request-path 110: 100,000 tenants make no series, whatever becomes of their requests.
+func TestManyTenantsMakeNoSeries(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	meter := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test")
+	a := newAdmitter(t, Options{Rules: rules(t, set("*", "items", 1, 1)), Store: echo{}, Meter: meter})
+	now := time.Now()
+	for i := range 100_000 {
+		a.Admit(t.Context(), now, Request{Tenant: "tenant-" + strconv.Itoa(i), Route: "items", Cost: 1})
+	}
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	points := 0
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		switch data := m.Data.(type) {
+		case metricdata.Sum[int64]:
+			points += len(data.DataPoints)
+		case metricdata.Gauge[int64]:
+			points += len(data.DataPoints)
+		case metricdata.Histogram[float64]:
+			points += len(data.DataPoints)
+		default:
+			t.Errorf("%s: unknown kind %T", m.Name, m.Data)
+		}
+	}
+	if n := series(t, reader, "partidor.decisions")["partidor.outcome=allowed,partidor.source=redis"]; n != 100_000 {
+		t.Errorf("%d admitted, want one of each tenant", n)
+	}
+	if points > 40 {
+		t.Errorf("%d series", points)
+	}
 }

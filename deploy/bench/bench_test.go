@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,37 @@ func TestNeeds(t *testing.T) {
 		if n := needs("", 48, 6, c.load); n.gateways != c.gateways || n.nodes != c.nodes {
 			t.Errorf("%v/s: %d gateways and %d nodes, want %d and %d", c.load, n.gateways, n.nodes, c.gateways, c.nodes)
 		}
+	}
+}
+
+// Every row of the capacity page follows from its own figures.
+func TestCapacityPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/capacity.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for line := range strings.Lines(string(page)) {
+		f := strings.Split(line, "|")
+		if len(f) != 8 {
+			continue
+		}
+		var v [5]float64
+		bad := false
+		for i, at := range []int{1, 3, 4, 5, 6} {
+			v[i], err = strconv.ParseFloat(strings.TrimSpace(f[at]), 64)
+			bad = bad || err != nil
+		}
+		if bad {
+			continue // a heading
+		}
+		rows++
+		if n := needs("", v[1], v[2], v[0]); float64(n.gateways) != v[3] || float64(n.nodes) != v[4] {
+			t.Errorf("%s: the model says %d and %d", strings.TrimSpace(line), n.gateways, n.nodes)
+		}
+	}
+	if rows != 2*len(planned) {
+		t.Errorf("%d rows, want %d", rows, 2*len(planned))
 	}
 }
 

@@ -32,6 +32,7 @@ type report struct {
 	Round    time.Duration     `json:"round_ns"`
 	Rounds   int               `json:"rounds"`
 	Took     []took            `json:"took"`
+	LeftOut  []string          `json:"left_out,omitempty"`
 	Targets  []target          `json:"targets"`
 	Results  []result          `json:"results"`
 	Proxies  []proxyResult     `json:"proxies"`

@@ -78,6 +78,10 @@ soak: | $(CACHE) ## half an hour of load over two regions with a fault every min
 simulate: ## the shipped policy in virtual time, against one ideal bucket and a static split
 	$(GO) run ./rebalancer/cmd/rebalancer simulate
 
+.PHONY: flood
+flood: ## a bucket on a real Redis flooded for a minute, which the tests do for three seconds
+	$(GO) test -count=1 -v ./shared/bucket -run '^TestFloodStaysWithinTheLimit$$' -flood 1m
+
 .PHONY: rights-check
 rights-check: ## every scope and every mutant of the rights protocol; takes many minutes
 	$(GO) test -count=1 -v -timeout 90m ./shared/rights/modelcheck -long

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"time"
@@ -16,6 +17,9 @@ type options struct {
 	scale                  float64
 	seed                   uint64
 	console, logs          string
+	// soak is the time between faults, 0 for a demo without any; plot takes the picture of a soak.
+	soak time.Duration
+	plot string
 }
 
 // demonstrate runs the world, its traffic and the view of both until ctx or the demo's time ends.
@@ -41,6 +45,9 @@ func demonstrate(ctx context.Context, o options, out io.Writer) (*summary, error
 // play starts the world on work, within life, and sends it traffic until ctx, the demo's time or life ends.
 func play(ctx, life context.Context, work *errgroup.Group, dir string, o options, out io.Writer) (*summary, error) {
 	tenants := scaled(tenants, o.scale)
+	if o.soak > 0 {
+		tenants = soaked(tenants)
+	}
 	w, err := startWorld(life, work, dir, tenants, o)
 	if err != nil {
 		return nil, err
@@ -52,9 +59,21 @@ func play(ctx, life context.Context, work *errgroup.Group, dir string, o options
 		defer time.AfterFunc(o.duration, leave).Stop()
 	}
 	traffic, sent := startTraffic(visit, w, tenants, o)
-	if !o.json {
+	endurance := &soak{every: o.soak}
+	switch {
+	case o.soak > 0:
+		err = endurance.run(visit, w, traffic)
+	case !o.json:
 		err = watch(visit, out, w, traffic)
 	}
 	sent.Wait()
-	return traffic.summary(w), err
+	s := traffic.summary(w)
+	if o.soak > 0 && err == nil {
+		s.Faults, s.Samples = endurance.faults, endurance.samples
+		err = endurance.verdict()
+		if o.plot != "" && len(s.Samples) > 0 {
+			err = errors.Join(err, endurance.plot(o.plot))
+		}
+	}
+	return s, err
 }

@@ -3,7 +3,7 @@
 // most swings from 70 % in eu and 30 % in us to 20/80 and back, once a minute, and the split of their limits follows.
 //
 // Every admission is checked against the limit over the whole world. With -for the demo ends by itself, and fails if a
-// limit was ever exceeded.
+// limit was ever exceeded. With -soak it is an endurance test: a fault every so often, and nothing may grow.
 package main
 
 import (
@@ -28,8 +28,10 @@ func run() int {
 	flag.Uint64Var(&o.seed, "seed", 1, "`number` that repeats the arrivals")
 	flag.StringVar(&o.console, "console", "127.0.0.1:9180", "`address` of the rebalancer's console")
 	flag.StringVar(&o.logs, "logs", "", "`file` that takes the services' logs (default: nowhere)")
+	flag.DurationVar(&o.soak, "soak", 0, "break something every so much `time` and fail if anything grows")
+	flag.StringVar(&o.plot, "plot", "", "`file` that takes a soak's picture (SVG)")
 	flag.Parse()
-	if flag.NArg() > 0 || o.cycle <= 0 || o.swing <= 0 || !(o.scale > 0) {
+	if flag.NArg() > 0 || o.cycle <= 0 || o.swing <= 0 || !(o.scale > 0) || o.soak < 0 || (o.soak > 0 && o.duration <= 0) {
 		flag.Usage()
 		return 2
 	}

@@ -19,6 +19,9 @@ type summary struct {
 	Tenants []tenantSummary `json:"tenants"`
 	// Exceeded tells that some limit was exceeded, worldwide, in some interval.
 	Exceeded bool `json:"exceeded"`
+	// Faults and Samples of a soak.
+	Faults  []soakFault  `json:"faults,omitempty"`
+	Samples []soakSample `json:"samples,omitempty"`
 }
 
 type tenantSummary struct {

@@ -26,6 +26,8 @@ type tenant struct {
 	offered float64
 	// still traffic stays half and half; other traffic swings.
 	still bool
+	// onError is what holds while Redis is away.
+	onError limit.OnError
 }
 
 func (t tenant) key() limit.Key { return limit.Key{Tenant: t.name, Route: route} }

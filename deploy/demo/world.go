@@ -118,7 +118,7 @@ func writeRules(dir string, tenants []tenant) (string, error) {
 		f.Regions[name] = rulesfile.Region{Base: rulesfile.Part(share)}
 	}
 	for _, t := range tenants {
-		f.Rules = append(f.Rules, rulesfile.Rule{Tenant: t.name, Route: route, Capacity: t.capacity, RefillPerSecond: t.refill})
+		f.Rules = append(f.Rules, rulesfile.Rule{Tenant: t.name, Route: route, Capacity: t.capacity, RefillPerSecond: t.refill, OnError: t.onError})
 		f.Tenants = append(f.Tenants, rulesfile.Tenant{ID: t.name})
 		f.APIKeys = append(f.APIKeys, rulesfile.APIKey{Tenant: t.name, Key: "key-" + t.name})
 	}

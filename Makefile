@@ -42,8 +42,14 @@ test: deps ## all tests, with the race detector, in random order
 	$(GO) test -race -count=1 -timeout 10m ./deploy/e2e/...
 
 .PHONY: e2e
-e2e: ## real processes: 2 regions x 2 gateways, 2 Redis, PostgreSQL, NATS
+e2e: ## real processes: 2 regions side by side, and 3 with 80 ms between them
 	$(GO) test -count=1 -v -timeout 10m ./deploy/e2e/...
+
+# chaos prints its schedule; CHAOS_FLAGS="-chaos-seed 7 -chaos-for 10m" for another one, and for longer.
+CHAOS_FLAGS ?=
+.PHONY: chaos
+chaos: ## three regions under traffic while links, processes, Redis, NATS and PostgreSQL fail; every limit must hold
+	$(GO) test -tags chaos -count=1 -v -timeout 3h -run '^TestChaos$$' ./deploy/e2e -args $(CHAOS_FLAGS)
 
 # bench writes .cache/bench.json and .cache/bench.md beside what it prints; BENCH_FLAGS="-sections limiter" runs a part of it.
 # The console's test is apart from `check`: a browser takes minutes to install.
@@ -77,6 +83,7 @@ soak: | $(CACHE) ## half an hour of load over two regions with a fault every min
 .PHONY: simulate
 simulate: ## the shipped policy in virtual time, against one ideal bucket and a static split
 	$(GO) run ./rebalancer/cmd/rebalancer simulate
+	$(GO) run ./rebalancer/cmd/rebalancer simulate --sweep --seeds 1
 
 .PHONY: flood
 flood: ## a bucket on a real Redis flooded for a minute, which the tests do for three seconds

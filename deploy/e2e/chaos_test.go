@@ -44,7 +44,7 @@ func TestChaos(t *testing.T) {
 	})
 	f := w.begin(t, *chaosSeed, flows...)
 	wait(t, 3*time.Second) // the fast loop begins to move shares
-	for _, e := range schedule(*chaosSeed, *chaosFor, w.faults()) {
+	for _, e := range schedule(*chaosSeed, *chaosFor, w.faults(t)) {
 		wait(t, e.at-time.Since(f.start))
 		t.Logf("%6.1f s  %s", time.Since(f.start).Seconds(), e.name)
 		e.do(t)

@@ -175,10 +175,3 @@ func (r *region) gateway(i int) *gateway {
 	defer r.mu.Unlock()
 	return r.gateways[i]
 }
-
-// replace puts a new process in the i-th place.
-func (r *region) replace(i int, g *gateway) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.gateways[i] = g
-}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"partidor.dev/partidor/deploy/internal/wan"
+	"partidor.dev/partidor/shared/testenv"
 )
 
 // fault is something that fails for a while and is then mended.
@@ -63,7 +64,8 @@ func schedule(seed uint64, length time.Duration, lanes [][]fault) (events []even
 }
 
 // faults are those of links and of the control plane, and those of regions.
-func (w *world) faults() [][]fault {
+func (w *world) faults(t *testing.T) [][]fault {
+	replica := w.postgres.Server.Replica(t)
 	return [][]fault{
 		{
 			w.silence("us cut off from everything", true, "us", "eu", "ap", control),
@@ -75,7 +77,7 @@ func (w *world) faults() [][]fault {
 				name: "the rebalancer is paused", lasts: beyondLease,
 				begin: func(*testing.T) { w.rebalancer.Pause() }, end: func(*testing.T) { w.rebalancer.Resume() },
 			},
-			{name: "PostgreSQL fails over", once: true, begin: w.failOver, end: func(*testing.T) {}},
+			{name: "PostgreSQL fails over", once: true, begin: func(t *testing.T) { w.failOver(t, replica) }, end: func(*testing.T) {}},
 		},
 		{
 			w.gatewayDown("eu", 0),
@@ -174,12 +176,33 @@ func (w *world) masterDown() fault {
 }
 
 // failOver kills PostgreSQL, and its replica takes its place.
-func (w *world) failOver(t *testing.T) {
+func (w *world) failOver(t *testing.T, replica *testenv.PostgresServer) {
+	t.Helper()
 	w.postgres.Server.Kill()
-	w.replica.Promote(t)
+	replica.Promote(t)
 	for _, l := range w.ledgers {
-		if err := l.Turn(fmt.Sprintf("127.0.0.1:%d", w.replica.Port)); err != nil {
+		if err := l.Turn(fmt.Sprintf("127.0.0.1:%d", replica.Port)); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+// between are the routes of one place to others, and in which direction they leave it.
+func (w *world) between(name string, others ...string) map[*wan.Link]wan.Direction {
+	found := map[*wan.Link]wan.Direction{}
+	for _, o := range others {
+		if l := w.routes[[2]string{name, o}]; l != nil {
+			found[l] = wan.Forth
+		} else if l := w.routes[[2]string{o, name}]; l != nil {
+			found[l] = wan.Back
+		}
+	}
+	return found
+}
+
+// replace puts a new process in the i-th place.
+func (r *region) replace(i int, g *gateway) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gateways[i] = g
 }

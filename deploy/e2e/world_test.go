@@ -36,7 +36,6 @@ type world struct {
 	servers map[string]*broker
 	routes  map[[2]string]*wan.Link // by the two ends, in the order of dialling
 	ledgers map[string]*wan.Link
-	replica *testenv.PostgresServer
 }
 
 // broker is a NATS server of one place.
@@ -71,7 +70,6 @@ func newWorld(t *testing.T, sites []site, seed func(*world)) *world {
 	}
 	w.exec(t, `INSERT INTO region (name, base_share, published_share) SELECT name, base, base FROM unnest($1::text[], $2::int[]) r (name, base)`, names, shares)
 	seed(w)
-	w.replica = server.Replica(t)
 	w.startRebalancer(t)
 	for _, s := range sites {
 		r := &region{place: w.place(s.name), name: s.name}
@@ -180,17 +178,4 @@ func (w *world) awaitMesh(t *testing.T) {
 			})
 		}
 	}
-}
-
-// between are the routes of one place to others, and in which direction they leave it.
-func (w *world) between(name string, others ...string) map[*wan.Link]wan.Direction {
-	found := map[*wan.Link]wan.Direction{}
-	for _, o := range others {
-		if l := w.routes[[2]string{name, o}]; l != nil {
-			found[l] = wan.Forth
-		} else if l := w.routes[[2]string{o, name}]; l != nil {
-			found[l] = wan.Back
-		}
-	}
-	return found
 }

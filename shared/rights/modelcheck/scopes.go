@@ -69,7 +69,7 @@ func Long() []Scope {
 		}),
 		two("fenced, resumed, two leaders", func(c *Scope) {
 			c.Units, c.Base, c.MaxLoan, c.Moves = 2, []int{1, 1}, 1, 1
-			c.Fences, c.Leaders, c.Resumes, c.Failing = 2, 2, 2, []int{0}
+			c.Fences, c.Leaders, c.Resumes, c.Failing, c.MaxStates = 2, 2, 2, []int{0}, 1_500_000
 		}),
 		two("fenced and lost", func(c *Scope) {
 			c.Units, c.Base, c.MaxLoan, c.Moves = 2, []int{1, 1}, 1, 1

@@ -41,7 +41,7 @@ func TestFirstSlot(t *testing.T) {
 func tenantOf(n int) string {
 	for i := 0; ; i++ {
 		tenant := fmt.Sprintf("t%d", i)
-		if int(bucket.Slot(limit.Key{Tenant: tenant, Route: "items"}.Redis()))*3/bucket.Slots == n {
+		if bucket.Slot(limit.Key{Tenant: tenant, Route: "items"}.Redis())*3/bucket.Slots == n {
 			return tenant
 		}
 	}

@@ -47,8 +47,11 @@ func BenchmarkScale(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			var m Mirror
-			if err := pg.Refresh(b.Context(), &m); err != nil || m.Rules.Len() != 300_000 || len(m.Splits) != 100_000 {
-				b.Fatal(err, m.Rules.Len(), len(m.Splits))
+			if err := pg.Refresh(b.Context(), &m); err != nil {
+				b.Fatal(err)
+			}
+			if m.Rules.Len() != 300_000 || len(m.Splits) != 100_000 {
+				b.Fatal(m.Rules.Len(), len(m.Splits))
 			}
 		}
 	})

@@ -206,9 +206,13 @@ func (l *Loader) Announce(ctx context.Context, at limit.Revision) {
 	l.mu.Lock()
 	news := at.Newer(l.announced)
 	if news {
-		l.announced, l.cause = at, trace.SpanContextFromContext(ctx)
+		l.announced = at
 	}
 	behind := l.announced.Newer(l.status.Revision)
+	// The same word may come twice, from the ledger itself and over NATS: only the latter knows its trace.
+	if cause := trace.SpanContextFromContext(ctx); behind && at == l.announced && cause.IsValid() {
+		l.cause = cause
+	}
 	l.mu.Unlock()
 	if news && behind {
 		l.Look()

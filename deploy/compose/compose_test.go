@@ -3,7 +3,6 @@ package compose_test
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,9 +19,9 @@ import (
 func project(t *testing.T) *types.Project {
 	t.Helper()
 	root := t.TempDir()
-	for _, dir := range []string{"compose", "docker", "redis", "nats", "postgres", "otel", "prometheus", "grafana"} {
-		if out, err := exec.Command("cp", "-r", filepath.Join("..", dir), filepath.Join(root, dir)).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+	for _, dir := range []string{"compose", "docker", "redis", "nats", "postgres", "prometheus", "grafana"} {
+		if err := os.CopyFS(filepath.Join(root, dir), os.DirFS(filepath.Join("..", dir))); err != nil { // opened here, so that a change is a new test
+			t.Fatal(err)
 		}
 	}
 	dir := filepath.Join(root, "compose")

@@ -29,6 +29,11 @@ type ledger struct {
 
 func prepare(t *testing.T) *ledger {
 	t.Helper()
+	for _, script := range []string{"init.sh", "roles.sql", "backup", "restore", "restored.sql"} {
+		if _, err := os.Stat(script); err != nil { // looked at here, so that a change is a new test
+			t.Fatal(err)
+		}
+	}
 	l := &ledger{server: testenv.StartPostgresServer(t), dir: t.TempDir()}
 	plan := keys.Plan{Dir: l.dir, Hosts: []string{"127.0.0.1"}, Postgres: fmt.Sprintf("127.0.0.1:%d", l.server.Port),
 		Options: "sslmode=verify-full&sslrootcert=" + filepath.Join(l.dir, "ca.crt")}

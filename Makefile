@@ -83,6 +83,7 @@ soak: | $(CACHE) ## half an hour of load over two regions with a fault every min
 .PHONY: simulate
 simulate: ## the shipped policy in virtual time, against one ideal bucket and a static split
 	$(GO) run ./rebalancer/cmd/rebalancer simulate
+	$(GO) run ./rebalancer/cmd/rebalancer simulate --sweep --seeds 1
 
 .PHONY: flood
 flood: ## a bucket on a real Redis flooded for a minute, which the tests do for three seconds

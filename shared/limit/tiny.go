@@ -3,9 +3,10 @@ package limit
 const (
 	// tinyRequests: a limit is tiny where its capacity is below this many requests per region,
 	tinyRequests = 2
-	// tinyRate: and it refills no faster than so many tokens per second. Faster ones divide well enough as long as each
-	// region's slice holds a token, and would cost too many messages.
-	tinyRate = 10
+	// tinyRate: and it refills no faster than so many tokens per second. Faster ones would cost too many messages.
+	tinyRate = 100
+	// briefPart: a burst of less than this part of a second of the rate is used up before help can arrive from anywhere.
+	briefPart = 100
 )
 
 // Tiny tells whether the limit is too small to be divided among so many regions: slices of less than two tokens admit a
@@ -21,6 +22,16 @@ func (r *Rule) Tiny(regions int) bool {
 	}
 	// Equal shares of exactly one token each round to a little less.
 	return r.Capacity <= n || r.Refill <= tinyRate*r.PeriodSeconds
+}
+
+// Still tells whether a limit's shares stay where they are, short of pins and drains, because moving them costs more than it
+// brings: it is as small as a tiny one but too fast for a home, or its burst lasts for milliseconds. What a slice admits then
+// depends on the few tokens that it holds, not on its rate.
+func (r *Rule) Still(regions int) bool {
+	if r.Algorithm != TokenBucket || r.Shards > 1 || r.Tiny(regions) {
+		return false
+	}
+	return r.Capacity < tinyRequests*int64(regions) || r.Capacity < r.Refill/r.PeriodSeconds/briefPart
 }
 
 // Home is the region where the rights to a tiny limit sit until they are first moved: the one with the largest share, the

@@ -54,3 +54,25 @@ func TestHomeWhileTheBaseSplitChanges(t *testing.T) {
 		}
 	}
 }
+
+func TestStillLimitsKeepTheirShares(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		rule    Rule
+		regions int
+		want    bool
+	}{
+		{"tiny: it has a home", Rule{Capacity: 5, Refill: 100, PeriodSeconds: 1}, 3, false},
+		{"as small, but too fast for a home", Rule{Capacity: 5, Refill: 101, PeriodSeconds: 1}, 3, true},
+		{"two tokens a region", Rule{Capacity: 6, Refill: 101, PeriodSeconds: 1}, 3, false},
+		{"a burst of 9 ms", Rule{Capacity: 9, Refill: 1000, PeriodSeconds: 1}, 2, true},
+		{"a burst of 10 ms", Rule{Capacity: 10, Refill: 1000, PeriodSeconds: 1}, 2, false},
+		{"a window", Rule{Capacity: 7, Algorithm: FixedWindow, WindowSeconds: 60}, 3, false},
+		{"shards", Rule{Capacity: 9, Refill: 1000, PeriodSeconds: 1, Shards: 2}, 2, false},
+		{"one region", Rule{Capacity: 100, Refill: 1000, PeriodSeconds: 1}, 1, false},
+	} {
+		if got := c.rule.Still(c.regions); got != c.want {
+			t.Errorf("%s: still %v, want %v", c.name, got, c.want)
+		}
+	}
+}

@@ -15,7 +15,7 @@ func (s *scratch) guard(d *Demand, reason Reason) Reason {
 	}
 	largest := max(s.target[gain]-s.current[gain], s.current[lose]-s.target[lose])
 	switch {
-	case largest == 0 || largest < s.p.Deadband:
+	case largest == 0 || largest < s.p.Deadband || d.Rule.Still(len(s.regions)):
 		copy(s.target, s.current)
 		reason.Kind = Steady
 	case largest > s.p.Step:

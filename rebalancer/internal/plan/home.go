@@ -8,11 +8,6 @@ import (
 
 // A tiny limit cannot be cut into slices that each still admit a request: all its rights sit in one home region.
 const (
-	// tinyBelow: a limit is also treated as tiny where its capacity is below this many requests of its largest cost per
-	// region with demand.
-	tinyBelow = 2
-	// tinyUntil: a limit that has a home keeps it until the capacity is this many. The gap keeps it from flapping.
-	tinyUntil = 3
 	// homeMoves: the home moves to a region whose demand is this many times that of the present home.
 	homeMoves = 2.0
 	// homeCertain, in tokens per second, is what a handful of requests makes of Usual: fewer prove nothing.
@@ -34,24 +29,16 @@ func (s *scratch) home(d *Demand) (home int, ok bool) {
 	if !s.homes {
 		return 0, false
 	}
-	present, most, active := -1, -1, 0
+	present, most := -1, -1
 	for i := range s.regions {
 		if s.current[i] == limit.Whole {
 			present = i
-		}
-		if d.Loads[i].demand(s.p) > 0 {
-			active++
 		}
 		if d.Loads[i].Known && !s.regions[i].Drained && (most < 0 || d.Loads[i].Usual > d.Loads[most].Usual) {
 			most = i
 		}
 	}
-	below := int64(tinyBelow)
-	if present >= 0 && d.Last != nil {
-		below = tinyUntil
-	}
-	if !d.Rule.Tiny(len(s.regions)) &&
-		(d.Rule.Algorithm != limit.TokenBucket || d.Rule.Capacity >= below*max(1, d.LargestCost)*int64(max(1, active))) {
+	if !d.Rule.Tiny(len(s.regions)) {
 		return 0, false
 	}
 	if d.Pins != nil {

@@ -12,7 +12,7 @@ type Kind uint8
 
 // The kinds of reasons.
 const (
-	// Steady: every region is within the deadband of its target.
+	// Steady: every region is within the deadband of its target, or the limit is one whose shares stay (limit.Rule.Still).
 	Steady Kind = iota
 	// Follow: the claims fit the limit; shares follow the demand.
 	Follow

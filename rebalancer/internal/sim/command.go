@@ -20,6 +20,7 @@ type options struct {
 	files, only, strategies []string
 	seeds, format, html     string
 	gates, list, quiet      bool
+	sweep                   bool
 }
 
 // Command is `simulate`, for the rebalancer and for partidorctl: the report goes to standard output, progress to standard
@@ -42,6 +43,7 @@ func Command() *cobra.Command {
 	f.StringVar(&o.seeds, "seeds", "1-3", "seeds, as 1,2,3 or 1-3")
 	f.StringVar(&o.format, "format", "table", "form of the report: table or json")
 	f.StringVar(&o.html, "html", "", "file for a page with plots of the first seed")
+	f.BoolVar(&o.sweep, "sweep", false, "built-in scenarios at many capacities, instead of all of them at their own")
 	f.BoolVar(&o.gates, "gates", true, "fail when a gate is missed")
 	f.BoolVar(&o.list, "list", false, "list the scenarios and leave")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress")
@@ -49,7 +51,7 @@ func Command() *cobra.Command {
 }
 
 func (o *options) run(cmd *cobra.Command) error {
-	scenarios, err := choose(o.files, o.only)
+	scenarios, err := o.choose()
 	if err != nil {
 		return err
 	}
@@ -103,11 +105,17 @@ func (o *options) write(out io.Writer, report *Report, scenarios []Scenario) err
 }
 
 // choose finds the scenarios by file and name.
-func choose(files, only []string) ([]Scenario, error) {
-	all := Builtin()
-	if len(files) > 0 {
+func (o *options) choose() ([]Scenario, error) {
+	all, only := Builtin(), o.only
+	if o.sweep {
+		all = Sweep()
+	}
+	if len(o.files) > 0 {
+		if o.sweep {
+			return nil, errors.New("--sweep is for the built-in scenarios, not for files")
+		}
 		all = nil
-		for _, path := range files {
+		for _, path := range o.files {
 			s, err := LoadScenario(path)
 			if err != nil {
 				return nil, err

@@ -164,3 +164,15 @@ func (s Sum) Load(seed uint64, region int, duration time.Duration) func(time.Dur
 		return sum
 	}
 }
+
+// Scaled is a traffic times a factor.
+type Scaled struct {
+	Traffic
+	Factor float64
+}
+
+// Load implements Traffic.
+func (s Scaled) Load(seed uint64, region int, duration time.Duration) func(time.Duration) float64 {
+	load := s.Traffic.Load(seed, region, duration)
+	return func(t time.Duration) float64 { return s.Factor * load(t) }
+}

@@ -78,7 +78,7 @@ func (a *Agent) key(now time.Time, id limit.Key) *key {
 
 // lends tells whether tokens and share of the key may move by the fast loop.
 func (a *Agent) lends(k *key) bool {
-	return k.numbers.Algorithm == limit.TokenBucket && k.numbers.Shards <= 1 && !k.tiny()
+	return k.numbers.Algorithm == limit.TokenBucket && k.numbers.Shards <= 1 && !k.tiny() && !k.still()
 }
 
 // Observe takes in what the instances of the region see of a key: the rate offered (admitted and refused) in tokens per
@@ -259,12 +259,26 @@ func (a *Agent) look(now time.Time, k *key) {
 
 func (a *Agent) step(s rights.Step) { a.out.Steps = append(a.out.Steps, s) }
 
-// spend takes one message off the key's budget.
-func (a *Agent) spend(now time.Time, k *key) bool {
-	perSecond := a.policy.MessagesPerMinute / 60 / float64(len(k.peers)+1)
-	if k.budget.spend(now, perSecond, a.policy.MessageBurst/float64(len(k.peers)+1)) {
+// spend takes messages off the key's budget, or tells that there are not enough left.
+func (a *Agent) spend(now time.Time, k *key, messages float64) bool {
+	perSecond, burst := a.allowance(k)
+	k.budget.refill(now, perSecond, burst)
+	if k.budget.spend(messages) {
 		return true
 	}
 	a.Silenced++
 	return false
+}
+
+// allowance is this region's part of what a key may cost all regions together.
+func (a *Agent) allowance(k *key) (perSecond, burst float64) {
+	regions := float64(len(k.peers) + 1)
+	return a.policy.MessagesPerMinute / 60 / regions, a.policy.MessageBurst / regions
+}
+
+// plenty tells whether the key's budget allows for messages that are merely useful.
+func (a *Agent) plenty(now time.Time, k *key) bool {
+	perSecond, burst := a.allowance(k)
+	k.budget.refill(now, perSecond, burst)
+	return k.budget.left > burst/2
 }

@@ -2,23 +2,35 @@ package agent
 
 import "time"
 
+// What a step costs in messages: a transfer is a row and its acknowledgement.
+const (
+	askMessages      = 1
+	transferMessages = 2
+)
+
 // budget bounds the messages that one key may cost, as a token bucket.
 type budget struct {
 	left float64
 	at   time.Time
 }
 
-// spend takes one message, or tells that there is none left.
-func (b *budget) spend(now time.Time, perSecond, burst float64) bool {
+func (b *budget) refill(now time.Time, perSecond, burst float64) {
 	if b.at.IsZero() {
 		b.left = burst
 	} else {
 		b.left = min(burst, b.left+now.Sub(b.at).Seconds()*perSecond)
 	}
 	b.at = now
-	if b.left < 1 {
+}
+
+// spend takes so many messages off, or tells that there are not enough left.
+func (b *budget) spend(messages float64) bool {
+	if b.left < messages {
 		return false
 	}
-	b.left--
+	b.left -= messages
 	return true
 }
+
+// owe takes off messages that have to be sent whatever is left: no row is given up. The next asks and loans wait for them.
+func (b *budget) owe(messages, burst float64) { b.left = max(b.left-messages, -burst) }

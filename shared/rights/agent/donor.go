@@ -58,7 +58,7 @@ func (a *Agent) giveShare(now time.Time, k *key, q *peer) bool {
 	}
 	keep := max(a.needed(k)+a.share(a.policy.ShareStep), a.reactive(k), k.level.floor*lendingRoom/100)
 	amount := min(a.shareOf(k, q.standing.Rate), k.level.share-keep)
-	if amount < a.share(a.policy.ShareStep) || !a.spend(now, k) {
+	if amount < a.share(a.policy.ShareStep) || !a.spend(now, k, transferMessages) {
 		return false
 	}
 	q.standing.Flow = max(0, q.standing.Flow-q.standing.Rate)
@@ -96,6 +96,9 @@ func (a *Agent) share(part float64) limit.Share {
 	return limit.Share(math.Ceil(min(max(part, 0), 1) * float64(limit.Whole)))
 }
 
+// scarceQuanta times larger loans, and so fewer, are made once half of what a key may cost in messages is spent.
+const scarceQuanta = 3
+
 // lend lends tokens to a peer: what it needs, as long as enough stays for the region itself.
 func (a *Agent) lend(now time.Time, k *key, q *peer) {
 	p, ask := &a.policy, &q.standing
@@ -109,14 +112,17 @@ func (a *Agent) lend(now time.Time, k *key, q *peer) {
 	spare := tokens - keep
 	if k.small(p, a.trip) {
 		most := p.SmallLoans * k.level.capacity
-		if k.demand.fast < k.level.rate/2 {
+		if max(k.demand.fast, k.demand.slow) < k.level.rate/2 {
 			most = k.level.capacity
 		}
 		spare = min(spare, most-float64(k.level.held))
 	}
 	quantum := k.quantum(p)
+	if !a.plenty(now, k) {
+		quantum *= scarceQuanta
+	}
 	amount := math.Floor(min(math.Ceil(ask.Need-0.3), spare))
-	if amount >= 1 && (amount >= ask.Need-0.3 || amount >= quantum) {
+	if amount >= 1 && (amount >= ask.Need-0.3 && ask.Flow <= 0 || amount >= quantum) {
 		a.lendStep(now, k, q, amount, keep)
 		ask.Need = max(0, ask.Need-amount)
 	}
@@ -130,7 +136,7 @@ func (a *Agent) lend(now time.Time, k *key, q *peer) {
 }
 
 func (a *Agent) lendStep(now time.Time, k *key, q *peer, amount, keep float64) {
-	if !a.spend(now, k) {
+	if !a.spend(now, k, transferMessages) {
 		return
 	}
 	a.step(rights.Step{Key: k.id, Op: rights.OpLend, Peer: q.region, Amount: int64(amount), Keep: keep})

@@ -141,12 +141,25 @@ func (k *key) quantum(p *Policy) float64 {
 
 // tiny tells whether all rights to the key sit in one home region: nothing is lent, and share moves whole.
 func (k *key) tiny() bool {
-	n := &k.numbers
-	r := limit.Rule{Capacity: n.Capacity, Refill: n.Refill, PeriodSeconds: n.Period, Algorithm: n.Algorithm, Shards: n.Shards}
+	r := k.rule()
 	return r.Tiny(len(k.peers) + 1)
 }
 
+// still tells whether the fast loop leaves the key alone.
+func (k *key) still() bool {
+	r := k.rule()
+	return r.Still(len(k.peers) + 1)
+}
+
+func (k *key) rule() limit.Rule {
+	n := &k.numbers
+	return limit.Rule{Capacity: n.Capacity, Refill: n.Refill, PeriodSeconds: n.Period, Algorithm: n.Algorithm, Shards: n.Shards}
+}
+
+// fewTokens in an average slice make each one count: a loan of one is a large part of what its donor's next requests need.
+const fewTokens = 4
+
 // small tells whether loans can hurt: what travels would be a large part of the capacity.
 func (k *key) small(p *Policy, trip time.Duration) bool {
-	return k.level.whole < p.SmallTrips*k.level.wholeRate*trip.Seconds()
+	return k.level.whole < max(p.SmallTrips*k.level.wholeRate*trip.Seconds(), fewTokens*float64(len(k.peers)+1))
 }

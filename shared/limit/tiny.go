@@ -4,7 +4,7 @@ const (
 	// tinyRequests: a limit is tiny where its capacity is below this many requests per region,
 	tinyRequests = 2
 	// tinyRate: and it refills no faster than so many tokens per second. Faster ones would cost too many messages.
-	tinyRate = 100
+	tinyRate = 10
 	// briefPart: a burst of less than this part of a second of the rate is used up before help can arrive from anywhere.
 	briefPart = 100
 )

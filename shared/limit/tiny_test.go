@@ -62,9 +62,9 @@ func TestStillLimitsKeepTheirShares(t *testing.T) {
 		regions int
 		want    bool
 	}{
-		{"tiny: it has a home", Rule{Capacity: 5, Refill: 100, PeriodSeconds: 1}, 3, false},
-		{"as small, but too fast for a home", Rule{Capacity: 5, Refill: 101, PeriodSeconds: 1}, 3, true},
-		{"two tokens a region", Rule{Capacity: 6, Refill: 101, PeriodSeconds: 1}, 3, false},
+		{"tiny: it has a home", Rule{Capacity: 5, Refill: 10, PeriodSeconds: 1}, 3, false},
+		{"as small, but too fast for a home", Rule{Capacity: 5, Refill: 11, PeriodSeconds: 1}, 3, true},
+		{"two tokens a region", Rule{Capacity: 6, Refill: 11, PeriodSeconds: 1}, 3, false},
 		{"a burst of 9 ms", Rule{Capacity: 9, Refill: 1000, PeriodSeconds: 1}, 2, true},
 		{"a burst of 10 ms", Rule{Capacity: 10, Refill: 1000, PeriodSeconds: 1}, 2, false},
 		{"a window", Rule{Capacity: 7, Algorithm: FixedWindow, WindowSeconds: 60}, 3, false},

@@ -19,7 +19,7 @@ import (
 func project(t *testing.T) *types.Project {
 	t.Helper()
 	root := t.TempDir()
-	for _, dir := range []string{"compose", "docker", "redis", "nats", "postgres", "prometheus", "grafana"} {
+	for _, dir := range []string{"compose", "docker", "redis", "nats", "postgres", "otel", "prometheus", "grafana"} {
 		if err := os.CopyFS(filepath.Join(root, dir), os.DirFS(filepath.Join("..", dir))); err != nil { // opened here, so that a change is a new test
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ func runFleet(ctx context.Context, o options, r *report) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	upstream := &http.Server{Handler: http.HandlerFunc(answer)}
-	defer upstream.Close()
+	defer func() { _ = upstream.Close() }()
 	go func() { _ = upstream.Serve(l) }()
 	var addrs []string
 	for range fleetSize {

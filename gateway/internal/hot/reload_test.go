@@ -88,7 +88,7 @@ func TestEverySectionIsReloaded(t *testing.T) {
 			func(r *http.Response) bool { return r.StatusCode == 404 }},
 		"server.underscore_headers": {func(c *config.Config) { c.Server.UnderscoreHeaders = []string{"X_Y"} }, http.Header{"X-Api-Key": {"k-t1"}, "X_Y": {"1"}},
 			func(*http.Response) bool {
-				return f.echo.last.Load().Header["X_Y"] != nil || f.echo.last.Load().Header["X_y"] != nil
+				return f.echo.last.Load().Header.Get("X_Y") != ""
 			}},
 		"server.pass_headers": {func(c *config.Config) { c.Server.PassHeaders = []string{"X-Host"} }, http.Header{"X-Api-Key": {"k-t1"}, "X-Host": {"1"}},
 			func(*http.Response) bool { return f.echo.last.Load().Header.Get("X-Host") == "1" }},

@@ -100,7 +100,13 @@ func TestServer(t *testing.T) {
 	}
 	s.Stop()
 	s.Restart()
-	if got := as(t, s.Addr, "admin").HGet(ctx, "rl:{shop-a}:create-order", "tokens").Val(); got != "7" {
+	admin = as(t, s.Addr, "admin")
+	var got string
+	testenv.Eventually(t, patient, func() (err error) { // it may still be loading
+		got, err = admin.HGet(ctx, "rl:{shop-a}:create-order", "tokens").Result()
+		return err
+	})
+	if got != "7" {
 		t.Errorf("after a restart the bucket holds %q, want 7", got)
 	}
 }

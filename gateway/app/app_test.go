@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,7 +133,7 @@ func (g *gateway) ready() (status int, body struct {
 }
 
 // metric is the value of the first series whose line begins with name; −1 if there is none.
-func (g *gateway) metric(name string) float64 {
+func (g *gateway) metric(name string, labels ...string) float64 {
 	g.Helper()
 	resp, err := http.Get(g.Admin + "/metrics")
 	if err != nil {
@@ -148,7 +149,8 @@ func (g *gateway) metric(name string) float64 {
 	}
 	for line := range strings.Lines(string(text)) {
 		var v float64
-		if i := strings.LastIndexByte(strings.TrimSpace(line), ' '); strings.HasPrefix(line, name) && i > 0 {
+		missing := slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(line, l) })
+		if i := strings.LastIndexByte(strings.TrimSpace(line), ' '); strings.HasPrefix(line, name) && !missing && i > 0 {
 			if _, err := fmt.Sscan(line[i+1:], &v); err == nil {
 				return v
 			}

@@ -27,7 +27,7 @@ func TestDamagedBucketIsCounted(t *testing.T) {
 	if r := g.post("shop-a"); r.StatusCode != http.StatusOK || r.Header.Get("X-RateLimit-Remaining") != "4" {
 		t.Errorf("status %d, %s left after the key was overwritten, want 200 and a bucket made anew", r.StatusCode, r.Header.Get("X-RateLimit-Remaining"))
 	}
-	if n := g.metric(`partidor_bucket_findings_total{finding="broken"}`); n != 2 {
+	if n := g.metric("partidor_bucket_findings_total", `partidor_kind="broken"`); n != 2 {
 		t.Errorf("%v damaged buckets counted, want 2", n)
 	}
 }

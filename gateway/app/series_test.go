@@ -5,10 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Tenants, paths and user agents make no series: metrics are bounded by routes and outcomes (request-path 110).
@@ -55,6 +58,10 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	call(200)
 	before := series()
+	eventually(t, 30*time.Second, "what is known of Redis is told", func() bool {
+		before = series()
+		return slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(s string) bool { return strings.HasPrefix(s, "partidor_redis_evicted_total") })
+	})
 	call(2000)
 	for name := range series() {
 		if !before[name] && !strings.HasPrefix(name, "go_") {

@@ -52,7 +52,7 @@ func TestBusyTenants(t *testing.T) {
 		default:
 		}
 	}
-	if n := g.metric(`partidor_tenant_tokens_total{partidor_outcome="admitted",partidor_route="create-order",partidor_tenant="shop-a"}`); n != 1 {
+	if n := g.metric("partidor_tenant_tokens_total", `partidor_outcome="admitted"`, `partidor_route="create-order"`, `partidor_tenant="shop-a"`); n != 1 {
 		t.Errorf("shop-a's series says %v admitted, want 1", n)
 	}
 	resp, err := http.Get(g.Admin + "/metrics")

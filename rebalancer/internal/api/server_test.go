@@ -74,7 +74,7 @@ func TestBadInput(t *testing.T) {
 		{"long name", "PUT", "/v1/rules/" + strings.Repeat("x", 65) + "/r", `{"mode": "block"}`, "tenant"},
 		{"misspelt dry run", "PUT", "/v1/rules/a/r?dry-run=true", `{"mode": "block"}`, "dry-run"},
 		{"bad condition", "PUT", "/v1/rules/a/r", `{"mode": "block", "window_seconds": 5}`, "window"},
-		{"twice in a set", "POST", "/v1/rules", `{"rules": [{"tenant": "a", "route": "r", "mode": "block"}, {"tenant": "a", "route": "r", "mode": "unlimited"}]}`, "rules[1]"},
+		{"twice in a set", "POST", "/v1/rules", `{"rules": [{"tenant": "a", "route": "r", "mode": "block"}, {"tenant": "a", "route": "r", "mode": "unlimited"}]}`, "rules[1].route"},
 		{"empty prune", "POST", "/v1/rules", `{"rules": [], "prune": true}`, "rules"},
 		{"unknown region", "PUT", "/v1/splits/a/r/pins", `{"shares": {"mars": 100000}}`, "shares.mars"},
 		{"more than all", "PUT", "/v1/splits/a/r/pins", `{"shares": {"eu": 800000, "us": 300000}}`, "shares"},

@@ -97,7 +97,7 @@ func (a *Agent) share(part float64) limit.Share {
 }
 
 // scarceQuanta times larger loans, and so fewer, are made once half of what a key may cost in messages is spent.
-const scarceQuanta = 3
+const scarceQuanta = 2
 
 // lend lends tokens to a peer: what it needs, as long as enough stays for the region itself.
 func (a *Agent) lend(now time.Time, k *key, q *peer) {

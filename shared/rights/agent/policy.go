@@ -59,7 +59,7 @@ func DefaultPolicy() Policy {
 		Resend:        300 * time.Millisecond,
 		ResendMax:     10 * time.Second,
 
-		MessagesPerMinute: 1480,
+		MessagesPerMinute: 1490,
 		MessageBurst:      120,
 		IdleAfter:         2 * time.Minute,
 	}

@@ -39,11 +39,11 @@ demo: ## two regions share limits in this terminal; DEMO_FLAGS="-for 30s -json" 
 .PHONY: test
 test: deps ## all tests, with the race detector, in random order
 	$(GO) test -race -shuffle=on -timeout 15m $$($(GO) list work | grep -v /deploy/e2e)
-	$(GO) test -race -count=1 -timeout 10m ./deploy/e2e/...
+	$(GO) test -race -count=1 -timeout 15m ./deploy/e2e/...
 
 .PHONY: e2e
 e2e: ## real processes: 2 regions side by side, and 3 with 80 ms between them
-	$(GO) test -count=1 -v -timeout 10m ./deploy/e2e/...
+	$(GO) test -count=1 -v -timeout 15m ./deploy/e2e/...
 
 # chaos prints its schedule; CHAOS_FLAGS="-chaos-seed 7 -chaos-for 10m" for another one, and for longer.
 CHAOS_FLAGS ?=

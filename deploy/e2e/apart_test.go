@@ -13,7 +13,7 @@ import (
 // scenarios runs at once, each for a tenant of its own; then the decision logs of all gateways are merged and every interval of
 // every limit is judged.
 func TestRegionsFarApart(t *testing.T) {
-	const length = 30 * time.Second
+	const length = 64 * time.Second // an equal flood is shared equally once the demand of a quarter of a minute says so, by two cycles
 	flows := []flow{
 		// Small everywhere, then all of it in the region with the smallest share.
 		{"crowd", route, 200, 100, func(region string, at time.Duration) float64 {

@@ -37,16 +37,16 @@ func lastRelease(t *testing.T) release {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said bytes.Buffer
-	archive.Stderr, unpack.Stderr = &said, &said
+	var archiveSaid, unpackSaid bytes.Buffer // each written by its own program
+	archive.Stderr, unpack.Stderr = &archiveSaid, &unpackSaid
 	if err := archive.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if err := unpack.Run(); err != nil {
-		t.Fatalf("unpack %s: %v\n%s", version, err, &said)
+		t.Fatalf("unpack %s: %v\n%s", version, err, &unpackSaid)
 	}
 	if err := archive.Wait(); err != nil {
-		t.Fatalf("archive of %s: %v\n%s", version, err, &said)
+		t.Fatalf("archive of %s: %v\n%s", version, err, &archiveSaid)
 	}
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", r.dir+string(filepath.Separator),
 		"partidor.dev/partidor/gateway/cmd/gateway", "partidor.dev/partidor/rebalancer/cmd/rebalancer")

@@ -5,7 +5,7 @@ const (
 	tinyRequests = 2
 	// tinyRate: and it refills no faster than so many tokens per second. Faster ones would cost too many messages.
 	tinyRate = 10
-	// briefPart: a burst of less than this part of a second of the rate is used up before help can arrive from anywhere.
+	// briefPart: a burst of at most this part of a second of the rate is used up before help can arrive from anywhere.
 	briefPart = 100
 )
 
@@ -31,7 +31,7 @@ func (r *Rule) Still(regions int) bool {
 	if r.Algorithm != TokenBucket || r.Shards > 1 || r.Tiny(regions) {
 		return false
 	}
-	return r.Capacity < tinyRequests*int64(regions) || r.Capacity < r.Refill/r.PeriodSeconds/briefPart
+	return r.Capacity < tinyRequests*int64(regions) || r.Capacity <= r.Refill/r.PeriodSeconds/briefPart
 }
 
 // Home is the region where the rights to a tiny limit sit until they are first moved: the one with the largest share, the

@@ -51,9 +51,10 @@ func (a *Agent) donate(now time.Time, k *key) {
 // and what an idle region's floor brings in would overflow.
 const lendingRoom = 125
 
-// giveShare moves share to a peer whose demand has been above its rate, as far as this region's own stays covered.
+// giveShare moves share to a peer whose demand has been above its rate, as far as this region's own stays covered. Where slices
+// hold few tokens that is left to the rebalancer: a second or two say too little of so few requests.
 func (a *Agent) giveShare(now time.Time, k *key, q *peer) bool {
-	if q.standing.Rate <= 0 || k.level.wholeRate <= 0 || !k.demand.told(now, k.since) {
+	if k.few() || q.standing.Rate <= 0 || k.level.wholeRate <= 0 || !k.demand.told(now, k.since) {
 		return false
 	}
 	keep := max(a.needed(k)+a.share(a.policy.ShareStep), a.reactive(k), k.level.floor*lendingRoom/100)
@@ -112,7 +113,7 @@ func (a *Agent) lend(now time.Time, k *key, q *peer) {
 	spare := tokens - keep
 	if k.small(p, a.trip) {
 		most := p.SmallLoans * k.level.capacity
-		if max(k.demand.fast, k.demand.slow) < k.level.rate/2 {
+		if k.idle() {
 			most = k.level.capacity
 		}
 		spare = min(spare, most-float64(k.level.held))

@@ -159,7 +159,20 @@ func (k *key) rule() limit.Rule {
 // fewTokens in an average slice make each one count: a loan of one is a large part of what its donor's next requests need.
 const fewTokens = 4
 
+// few tells whether an average slice holds few tokens.
+func (k *key) few() bool { return k.level.whole < fewTokens*float64(len(k.peers)+1) }
+
 // small tells whether loans can hurt: what travels would be a large part of the capacity.
 func (k *key) small(p *Policy, trip time.Duration) bool {
-	return k.level.whole < max(p.SmallTrips*k.level.wholeRate*trip.Seconds(), fewTokens*float64(len(k.peers)+1))
+	return k.few() || k.level.whole < p.SmallTrips*k.level.wholeRate*trip.Seconds()
+}
+
+// idle tells whether the region of a small limit uses so little of its rate that it can lend what it holds. Where tokens are
+// few so are requests, and a moment without any proves nothing.
+func (k *key) idle() bool {
+	expect := k.demand.fast
+	if k.few() {
+		expect = max(expect, k.demand.slow, k.demand.usual)
+	}
+	return expect < k.level.rate/2
 }

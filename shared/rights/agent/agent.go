@@ -261,24 +261,16 @@ func (a *Agent) step(s rights.Step) { a.out.Steps = append(a.out.Steps, s) }
 
 // spend takes messages off the key's budget, or tells that there are not enough left.
 func (a *Agent) spend(now time.Time, k *key, messages float64) bool {
-	perSecond, burst := a.allowance(k)
-	k.budget.refill(now, perSecond, burst)
-	if k.budget.spend(messages) {
+	if a.budget(now, k).spend(messages) {
 		return true
 	}
 	a.Silenced++
 	return false
 }
 
-// allowance is this region's part of what a key may cost all regions together.
-func (a *Agent) allowance(k *key) (perSecond, burst float64) {
+// budget is this region's part of what a key may cost all regions together, as it is now.
+func (a *Agent) budget(now time.Time, k *key) *budget {
 	regions := float64(len(k.peers) + 1)
-	return a.policy.MessagesPerMinute / 60 / regions, a.policy.MessageBurst / regions
-}
-
-// plenty tells whether the key's budget allows for messages that are merely useful.
-func (a *Agent) plenty(now time.Time, k *key) bool {
-	perSecond, burst := a.allowance(k)
-	k.budget.refill(now, perSecond, burst)
-	return k.budget.left > burst/2
+	k.budget.refill(now, a.policy.MessagesPerMinute/60/regions, a.policy.MessageBurst/regions)
+	return &k.budget
 }

@@ -42,7 +42,7 @@ func (a *Agent) consider(now time.Time, k *key) {
 		a.ask(now, k, false)
 	}
 	e, q := k.level.effective, k.quantum(p)
-	if !small && d.fast > 0.05 && tokens < p.FillBelow*e && e-tokens > 2*q && now.Sub(k.asking.lastFill) > p.FillEvery && a.plenty(now, k) {
+	if !small && d.fast > 0.05 && tokens < p.FillBelow*e && e-tokens > 2*q && now.Sub(k.asking.lastFill) > p.FillEvery && a.budget(now, k).plenty() {
 		k.asking.lastFill = now
 		a.post(now, k, Ask{Fill: e - tokens, Life: 1200 * time.Millisecond})
 	}

@@ -10,8 +10,8 @@ const (
 
 // budget bounds the messages that one key may cost, as a token bucket.
 type budget struct {
-	left float64
-	at   time.Time
+	left, burst float64
+	at          time.Time
 }
 
 func (b *budget) refill(now time.Time, perSecond, burst float64) {
@@ -20,7 +20,7 @@ func (b *budget) refill(now time.Time, perSecond, burst float64) {
 	} else {
 		b.left = min(burst, b.left+now.Sub(b.at).Seconds()*perSecond)
 	}
-	b.at = now
+	b.at, b.burst = now, burst
 }
 
 // spend takes so many messages off, or tells that there are not enough left.
@@ -33,4 +33,7 @@ func (b *budget) spend(messages float64) bool {
 }
 
 // owe takes off messages that have to be sent whatever is left: no row is given up. The next asks and loans wait for them.
-func (b *budget) owe(messages, burst float64) { b.left = max(b.left-messages, -burst) }
+func (b *budget) owe(messages float64) { b.left = max(b.left-messages, -b.burst) }
+
+// plenty tells whether there is enough left for messages that are merely useful.
+func (b *budget) plenty() bool { return b.left > b.burst/2 }

@@ -29,7 +29,7 @@ func TestBudget(t *testing.T) {
 		t.Error("an ask was refused though one message had come back")
 	}
 	// What must be sent is sent, and paid for by what comes later.
-	b.owe(transferMessages, burst)
+	b.owe(transferMessages)
 	now = now.Add(time.Second)
 	if spend(askMessages) {
 		t.Error("an ask passed before what was owed was paid")
@@ -39,7 +39,7 @@ func TestBudget(t *testing.T) {
 		t.Error("an ask was refused after what was owed was paid")
 	}
 	for range 100 {
-		b.owe(transferMessages, burst)
+		b.owe(transferMessages)
 	}
 	if b.left != -burst {
 		t.Errorf("owes %v, at most a burst", -b.left)

@@ -119,7 +119,7 @@ func (a *Agent) lend(now time.Time, k *key, q *peer) {
 		spare = min(spare, most-float64(k.level.held))
 	}
 	quantum := k.quantum(p)
-	if !a.plenty(now, k) {
+	if !a.budget(now, k).plenty() {
 		quantum *= scarceQuanta
 	}
 	amount := math.Floor(min(math.Ceil(ask.Need-0.3), spare))

@@ -46,9 +46,7 @@ func (a *Agent) resend(now time.Time, k *key) {
 		}
 		if now.Sub(q.sent) >= wait {
 			q.tries++
-			perSecond, burst := a.allowance(k)
-			k.budget.refill(now, perSecond, burst)
-			k.budget.owe(transferMessages, burst)
+			a.budget(now, k).owe(transferMessages)
 			a.sendRow(now, k, q)
 		}
 	}

@@ -124,24 +124,28 @@ func (a *Agent) lend(now time.Time, k *key, q *peer) {
 	}
 	amount := math.Floor(min(math.Ceil(ask.Need-0.3), spare))
 	if amount >= 1 && (amount >= ask.Need-0.3 && ask.Flow <= 0 || amount >= quantum) {
-		a.lendStep(now, k, q, amount, keep)
-		ask.Need = max(0, ask.Need-amount)
+		if a.lendStep(now, k, q, amount, keep) {
+			ask.Need = max(0, ask.Need-amount)
+		}
 	}
 	if ask.Fill > 0 { // only what would otherwise overflow
 		over := k.tokens(now) + k.level.rate*p.Every.Seconds() - 0.97*k.level.effective
 		if x := math.Floor(min(ask.Fill, over)); x >= quantum {
-			a.lendStep(now, k, q, x, keep)
-			ask.Fill -= x
+			if a.lendStep(now, k, q, x, keep) {
+				ask.Fill -= x
+			}
 		}
 	}
 }
 
-func (a *Agent) lendStep(now time.Time, k *key, q *peer, amount, keep float64) {
+// lendStep makes a loan, unless the key's messages are spent: then the ask stands.
+func (a *Agent) lendStep(now time.Time, k *key, q *peer, amount, keep float64) bool {
 	if !a.spend(now, k, transferMessages) {
-		return
+		return false
 	}
 	a.step(rights.Step{Key: k.id, Op: rights.OpLend, Peer: q.region, Amount: int64(amount), Keep: keep})
 	k.level.tokens -= amount
 	k.level.effective -= amount
 	k.level.held += int64(amount)
+	return true
 }

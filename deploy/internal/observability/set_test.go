@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -210,40 +211,45 @@ func (p *process) order(ctx context.Context, tenant string, header ...string) (s
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// traffic keeps every kind of request coming until the test ends: more from us than its share of the limits allows.
+// traffic keeps every kind of request coming until the test ends: more from us than its share of the limits allows. Every kind
+// comes from a client of its own, so that a slow answer to one thins out no other.
 func (s *set) traffic(t *testing.T) {
 	t.Helper()
+	kinds := []struct {
+		tenant string
+		every  map[string]time.Duration // by region
+		burst  int                      // requests at once: more than a small limit holds is refused however slow the machine is
+		header []string
+	}{
+		{"swing", map[string]time.Duration{"eu": 200 * time.Millisecond, "us": 40 * time.Millisecond}, 1, nil},
+		{named, map[string]time.Duration{"eu": 200 * time.Millisecond, "us": 40 * time.Millisecond}, 1, nil},
+		{"hot", map[string]time.Duration{"eu": 10 * time.Millisecond, "us": 10 * time.Millisecond}, 5, nil},
+		{"tiny", map[string]time.Duration{"eu": 500 * time.Millisecond, "us": 500 * time.Millisecond}, 5, nil},
+		{"shadow", map[string]time.Duration{"eu": 500 * time.Millisecond, "us": 500 * time.Millisecond}, 5, nil},
+		{"nobody", map[string]time.Duration{"eu": 500 * time.Millisecond, "us": 500 * time.Millisecond}, 1, nil},
+		{named, map[string]time.Duration{"eu": 500 * time.Millisecond, "us": 500 * time.Millisecond}, 1, []string{"Fail", "yes"}},
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	t.Cleanup(func() { cancel(); <-done })
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(10 * time.Millisecond)
-		defer tick.Stop()
-		for n := 0; ; n++ {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			for region, p := range s.gateways {
-				every := map[string]int{"eu": 20, "us": 4}[region]
-				if n%every == 0 {
-					_, _ = p.order(ctx, "swing")
-					_, _ = p.order(ctx, named)
+	var clients sync.WaitGroup
+	t.Cleanup(func() { cancel(); clients.Wait() })
+	for region, p := range s.gateways {
+		for _, kind := range kinds {
+			clients.Go(func() {
+				tick := time.NewTicker(kind.every[region])
+				defer tick.Stop()
+				for {
+					select {
+					case <-ctx.Done():
+						return
+					case <-tick.C:
+					}
+					for range kind.burst {
+						_, _ = p.order(ctx, kind.tenant, kind.header...)
+					}
 				}
-				for range 5 {
-					_, _ = p.order(ctx, "hot")
-				}
-				if n%50 == 0 {
-					_, _ = p.order(ctx, "tiny")
-					_, _ = p.order(ctx, "shadow")
-					_, _ = p.order(ctx, "nobody")
-					_, _ = p.order(ctx, named, "Fail", "yes")
-				}
-			}
+			})
 		}
-	}()
+	}
 }
 
 // repository is the root of the work tree.

@@ -22,7 +22,8 @@ type options struct {
 	plot string
 }
 
-// demonstrate runs the world, its traffic and the view of both until ctx or the demo's time ends.
+// demonstrate runs the world, its traffic and the view of both until ctx or the demo's time ends. A soak in which something grew
+// has both a summary and an error.
 func demonstrate(ctx context.Context, o options, out io.Writer) (*summary, error) {
 	dir, err := os.MkdirTemp("", "partidor-demo-")
 	if err != nil {

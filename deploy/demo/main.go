@@ -37,12 +37,14 @@ func run() int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	summary, err := demonstrate(ctx, o, os.Stdout)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "demo:", err)
+	summary, failed := demonstrate(ctx, o, os.Stdout)
+	if failed != nil {
+		fmt.Fprintln(os.Stderr, "demo:", failed)
+	}
+	if summary == nil { // it never began
 		return 1
 	}
-	if err := summary.print(os.Stdout, o.json); err != nil || summary.Exceeded {
+	if err := summary.print(os.Stdout, o.json); err != nil || failed != nil || summary.Exceeded {
 		return 1
 	}
 	return 0

@@ -274,6 +274,15 @@ func TestServicesByHand(t *testing.T) {
 		}
 	}
 
+	for _, name := range []string{"gateway-eu-1", "gateway-eu-2"} { // a new key is known everywhere within two seconds, not at once
+		testenv.Eventually(t, patient, func() error {
+			if status := h.order(t, name, key); status == http.StatusUnauthorized {
+				return fmt.Errorf("%s does not know the key yet", name)
+			}
+			return nil
+		})
+	}
+
 	// More than eu's 70/s, nothing in us: eu borrows, and the share follows.
 	ctx := context.Background()
 	eu := redis.NewClient(&redis.Options{Addr: stores["eu"].Addr, Username: "admin", Password: h.read(t, filepath.Join(h.WorkingDir, "secrets/redis-eu.admin"))})

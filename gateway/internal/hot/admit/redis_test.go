@@ -3,6 +3,7 @@ package admit
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -67,6 +68,12 @@ func (j *journal) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.b.Write(p)
+}
+
+func (j *journal) forget() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.b.Reset()
 }
 
 func (j *journal) lines() []string {
@@ -158,6 +165,31 @@ func (g *gateway) load(t testing.TB, tenant string, d time.Duration, perSecond i
 				m.note(g.Admit(context.Background(), at, Request{Tenant: tenant, Route: "items", Cost: 1}), time.Since(at))
 			})
 		}
+	}
+}
+
+// shows repeats a stretch of load until it meets what is wanted. A stretch in which the machine did something else says nothing
+// about the gateway; what no stretch shows is a fault.
+func (g *gateway) shows(t testing.TB, tenant string, d time.Duration, perSecond int, want func(*met) error) {
+	t.Helper()
+	var fault error
+	for range 20 {
+		m := new(met)
+		g.load(t, tenant, d, perSecond, m)
+		if fault = want(m); fault == nil {
+			return
+		}
+	}
+	t.Errorf("in each of 20 stretches, at last: %v", fault)
+}
+
+// within is what shows wants when that part of the decisions took so long at most.
+func within(quantile float64, most time.Duration) func(*met) error {
+	return func(m *met) error {
+		if took := m.quantile(quantile); took > most {
+			return fmt.Errorf("%g of the decisions took up to %v, want at most %v", quantile, took, most)
+		}
+		return nil
 	}
 }
 

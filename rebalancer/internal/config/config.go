@@ -63,7 +63,7 @@ type Postgres struct {
 	URL     string `yaml:"url"`
 	URLFile string `yaml:"url_file"`
 	URLEnv  string `yaml:"url_env"`
-	// MaxConnections of the pool. Default 8.
+	// MaxConnections of the pool, besides two of the election's own. Default 8.
 	MaxConnections int `yaml:"max_connections"`
 	// Migrate applies missing migrations at start. Default false: `rebalancer migrate up` is a step of its own.
 	Migrate bool `yaml:"migrate"`

@@ -33,14 +33,14 @@ func scanLease(row pgx.Row) (l Lease, err error) {
 
 // ReadLease reads the leader row.
 func (p *Postgres) ReadLease(ctx context.Context) (Lease, error) {
-	l, err := scanLease(p.pool.QueryRow(ctx, `SELECT `+leaseColumns+` FROM leader`))
+	l, err := scanLease(p.election.QueryRow(ctx, `SELECT `+leaseColumns+` FROM leader`))
 	return l, wrap("read the lease", err)
 }
 
 // TakeLease makes holder the leader under the next term, if nothing has changed since seen was read; else ErrConflict.
 // Terms of a new ledger epoch begin above all that an older one can have given out.
 func (p *Postgres) TakeLease(ctx context.Context, seen Lease, holder string) (term int64, err error) {
-	err = p.pool.QueryRow(ctx, `UPDATE leader SET term = greatest(term, ledger_observe_timeline() << 32) + 1,
+	err = p.election.QueryRow(ctx, `UPDATE leader SET term = greatest(term, ledger_observe_timeline() << 32) + 1,
 			holder = $3, renewals = renewals + 1, since = now(), renewed_at = now()
 		 WHERE term = $1 AND renewals = $2 RETURNING term`, seen.Term, seen.Renewals, holder).Scan(&term)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -51,7 +51,7 @@ func (p *Postgres) TakeLease(ctx context.Context, seen Lease, holder string) (te
 
 // RenewLease prolongs the lease of term and answers the row; ErrFenced once it has been taken.
 func (p *Postgres) RenewLease(ctx context.Context, term int64) (Lease, error) {
-	l, err := scanLease(p.pool.QueryRow(ctx,
+	l, err := scanLease(p.election.QueryRow(ctx,
 		`UPDATE leader SET renewals = renewals + 1, renewed_at = now() WHERE term = $1 RETURNING `+leaseColumns, term))
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrFenced
@@ -61,6 +61,6 @@ func (p *Postgres) RenewLease(ctx context.Context, term int64) (Lease, error) {
 
 // ResignLease lets others lead at once. It does nothing where term is over.
 func (p *Postgres) ResignLease(ctx context.Context, term int64) error {
-	_, err := p.pool.Exec(ctx, `UPDATE leader SET holder = '', renewals = renewals + 1 WHERE term = $1`, term)
+	_, err := p.election.Exec(ctx, `UPDATE leader SET holder = '', renewals = renewals + 1 WHERE term = $1`, term)
 	return wrap("resign the lease", err)
 }

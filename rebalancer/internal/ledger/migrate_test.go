@@ -13,6 +13,12 @@ import (
 func migrated(t *testing.T) (url string, db *pgx.Conn) {
 	t.Helper()
 	url = testenv.StartPostgres(t).URL
+	up(t, url)
+	return url, connect(t, url)
+}
+
+func up(t *testing.T, url string) {
+	t.Helper()
 	m, err := NewMigrator(url)
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +27,6 @@ func migrated(t *testing.T) (url string, db *pgx.Conn) {
 	if _, err := m.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return url, connect(t, url)
 }
 
 func connect(t *testing.T, url string) *pgx.Conn {

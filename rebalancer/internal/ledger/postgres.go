@@ -7,6 +7,7 @@ import (
 
 	"github.com/exaring/otelpgx"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -14,11 +15,20 @@ import (
 // Postgres is the ledger proper. It is safe for use by many goroutines.
 type Postgres struct {
 	pool *pgxpool.Pool
+	// election has connections of its own: a leader that queued behind readers of long tables would lose its lease.
+	election *pgxpool.Pool
 }
 
 // stalledWriter is how long PostgreSQL lets a transaction of ours sit idle. A process that is stopped between a write
 // and its commit would otherwise hold locks that the next leader waits for.
 const stalledWriter = 2 * time.Second
+
+// connectTimeout bounds a new connection to each host of a URL that says nothing else (connect_timeout). It goes on when whoever
+// asked has given up, and serves the next: a server that takes seconds to let somebody in is slow, not away.
+const connectTimeout = 10 * time.Second
+
+// electionConns is a call that is under way and the one that follows it.
+const electionConns = 2
 
 // Open makes the pool; it connects when first used, so that a rebalancer starts while PostgreSQL is away.
 func Open(ctx context.Context, url string, maxConns int, tracers trace.TracerProvider) (*Postgres, error) {
@@ -29,22 +39,37 @@ func Open(ctx context.Context, url string, maxConns int, tracers trace.TracerPro
 	if maxConns > 0 {
 		config.MaxConns = int32(min(maxConns, 1000))
 	}
-	config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(tracers))
-	config.ConnConfig.ConnectTimeout = 3 * time.Second
-	config.ConnConfig.RuntimeParams["application_name"] = "partidor-rebalancer"
-	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(stalledWriter.Milliseconds())
-	// A fail-over leaves connections to a server that became a standby: they are replaced within this time even if idle.
+	c := config.ConnConfig
+	c.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(tracers))
+	if c.ConnectTimeout <= 0 || c.ConnectTimeout > time.Minute {
+		c.ConnectTimeout = connectTimeout
+	}
+	// Of several hosts only the primary is of use. A standby would be kept for as long as it answers.
+	c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	c.RuntimeParams["application_name"] = "partidor-rebalancer"
+	c.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(stalledWriter.Milliseconds())
+	// A fail-over behind a proxy may leave connections to a server that became a standby: they are replaced within this time
+	// even if idle.
 	config.MaxConnLifetime = 10 * time.Minute
 	config.HealthCheckPeriod = 10 * time.Second
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
+	election := config.Copy()
+	election.MaxConns, election.MinConns = electionConns, 0
+	p := &Postgres{}
+	if p.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	return &Postgres{pool: pool}, nil
+	if p.election, err = pgxpool.NewWithConfig(ctx, election); err != nil {
+		p.pool.Close()
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	return p, nil
 }
 
-// Close waits for connections in use and ends the pool.
-func (p *Postgres) Close() { p.pool.Close() }
+// Close waits for connections in use and ends them all.
+func (p *Postgres) Close() {
+	p.election.Close()
+	p.pool.Close()
+}
 
 // Ping tells whether a primary with our schema answers.
 func (p *Postgres) Ping(ctx context.Context) error {

@@ -208,15 +208,7 @@ func TestEpochRisesWithTheTimeline(t *testing.T) {
 func TestEpochRisesWhenAStandbyIsPromoted(t *testing.T) {
 	server := testenv.StartPostgresServer(t)
 	url := server.Database(t).URL
-	m, err := NewMigrator(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = m.Up(t.Context())
-	m.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	up(t, url)
 	db := connect(t, url)
 	exec(t, db, insertRule, "a", "r")
 	db.Close(t.Context())

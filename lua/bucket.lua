@@ -12,17 +12,20 @@ local function consume(b, amount)
 end
 
 -- fresh is the level of a bucket that is not there: full, unless this Redis lost its data less than a time to fill ago. Shards
--- begin at nothing, so that changing their number refills nobody; so does a key that has moved, which was there before.
+-- begin at nothing, so that changing their number refills nobody; so does a key that has moved, which was there before. What the
+-- base split has brought of late may be used up elsewhere: it has to come in.
 local function fresh(b, env)
   if b.rule.shards > 1 or (b.moved and not b.lost) then return 0 end
+  local full = b.eff
+  if b.most < b.rule.base and not b.lost then full = math.min(full, part(b.rule, b.most)) end
   if env.loss > 0 and (b.lost or b.rule.fill <= env.horizon) then
     local since = env.now - env.loss
     if since < 0 then since = 0 end
-    if b.rule.algorithm == 0 then return math.min(b.eff, since * b.slice.num / b.slice.den) end
-    return since < b.rule.fill * 1000 and 0 or b.eff
+    if b.rule.algorithm == 0 then return math.min(full, since * b.slice.num / b.slice.den) end
+    return since < b.rule.fill * 1000 and 0 or full
   end
   if b.lost then return 0 end
-  return b.eff
+  return full
 end
 
 -- load reads and settles one bucket; f is what fetch has found, where that is known. Every field a decision needs comes with one HMGET. A result without b.rule has
@@ -36,7 +39,7 @@ local function load(key, ask, env, f)
   if rule and rev ~= ask.rev and not string.find(rev or '', '^%d+%.%d+$') then rule = false end
   -- What every decision sets is named here, so that the table is made once and does not grow.
   local b = {
-    key = key, rule = rule, rev = rev, tokens = tokens or 0, ts = at, was = at, held = 0, floor = ask.floor,
+    key = key, rule = rule, rev = rev, tokens = tokens or 0, ts = at, was = at, held = 0, floor = ask.floor, most = ask.most,
     there = tokens and ts, slice = false, eff = 0, dirty = false, text = false, text_of = false, begun = false,
   }
   if f.err then
@@ -84,6 +87,10 @@ end
 -- is up to date and the level within it. b.adopted: rev or rule must be written. b.newer: it was strictly newer.
 local function adopt(b, ask, env)
   local known = b.rule
+  if b.most ~= ask.most then
+    b.most = ask.most
+    if known and known.algorithm ~= 0 then measure(b, env) end
+  end
   if not known then
     b.newer = true
     take_rule(b, ask, known, env)

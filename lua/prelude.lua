@@ -80,22 +80,25 @@ local function compare_rev(a, b)
 end
 
 local asks = {}
--- parse_ask reads how a caller describes one limit: "rev|rule|floor moved cost owed ahead".
+-- parse_ask reads how a caller describes one limit: "rev|rule|floor moved cost owed ahead", and perhaps " late".
 --   floor  ppm of this region, used where the key's own is not at hand
 --   moved  1: the key is known to have moved, so missing rights are lost ones
 --   cost   whole tokens to take
 --   owed   whole tokens to take first whatever the verdict, down to −capacity; negative: to give back first
 --   ahead  up to so many whole tokens more, if they are there after an admitted cost
+--   late   ppm of the base that another region may have used just now; without it none. `most` is the rest: what a window may
+--          count of the base, and what a bucket that is not there begins with, while the key has never moved
 local function parse_ask(text)
   local a = asks[text]
   if a then return a end
-  local rev, rule, low, moved, cost, owed, ahead =
-    match(text, '^(%d+%.%d+)|([^|]+)|(%d+) ([01]) (%d+) (%-?%d+) (%d+)$')
+  local rev, rule, low, moved, cost, owed, ahead, late =
+    match(text, '^(%d+%.%d+)|([^|]+)|(%d+) ([01]) (%d+) (%-?%d+) (%d+) ?(%d*)$')
   local numbers = parse_rule(rule)
   if not numbers then error('ERR partidor: unreadable limit ' .. text, 0) end
   a = {
     rev = rev, rule = numbers, floor = tonumber(low), moved = moved == '1',
     cost = tonumber(cost), owed = tonumber(owed), ahead = tonumber(ahead), plain = false, width = 1,
+    most = numbers.base - (tonumber(late) or 0),
   }
   -- plain: a token bucket, something to take and nothing else. width: how many KEYS it has.
   a.plain = numbers.algorithm == 0 and a.cost > 0 and a.owed == 0 and a.ahead == 0
@@ -142,7 +145,11 @@ end
 -- measure sets b.slice and b.eff, the effective capacity in tokens, from b's rule and rights.
 local function measure(b, env)
   local rule, held = b.rule, b.held
-  local share = b.share or rule.base
+  local share = b.share
+  if not share then
+    share = rule.base
+    if rule.algorithm ~= 0 and b.most < share then share = b.most end
+  end
   if b.lost or env.fenced then
     held = 0
     if b.lost or share > b.floor then share = b.floor end

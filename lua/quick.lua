@@ -29,7 +29,7 @@ end
 local function shown(ask, f)
   local rule = ask.rule
   if f[5] or f[6] or f[7] then
-    local b = { rule = rule, held = 0, floor = ask.floor }
+    local b = { rule = rule, held = 0, floor = ask.floor, most = ask.most }
     read_rights(b, f[5], f[6], f[7])
     if b.lost then return nil end
     measure(b, env)

@@ -97,6 +97,10 @@ local function rights()
   mature(r)
   if not r.opened and not b.lost then
     b.share, b.floor = b.rule.base, math.min(b.floor, b.rule.base)
+    if b.most < b.rule.base and b.rule.algorithm ~= 0 then -- what the base split has brought of late waits, as if it had been given
+      b.share = b.most
+      credit(r, b.rule.base - b.most)
+    end
     reslice(b, env)
   end
   return r

@@ -48,7 +48,7 @@ end
 
 local function answer(outcome, index, b, granted, wait)
   local s = outcome .. index .. level_of(b)
-  if b.moved or b.lost or b.stale or env.fenced then s = s .. slice_text(b.slice) end
+  if b.moved or b.lost or b.stale or env.fenced or b.slice.share ~= b.rule.base then s = s .. slice_text(b.slice) end
   if b.rule.algorithm ~= 0 then
     if outcome == 'R' then s = s .. ' w' .. string.format('%.0f', math.min(wait, window_reset(b, env))) end
     s = s .. ' r' .. string.format('%.0f', window_reset(b, env))

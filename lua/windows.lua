@@ -8,8 +8,8 @@
 --
 -- Windows of so many seconds are counted from 1970; h, d and m are UTC hours, days and months. used ≤ effective capacity is
 -- the limit in each: a change of rule or share keeps what was used, so a smaller slice refuses at once and a larger one has
--- more room at once. Credits of share therefore come into force a window late (DESIGN §6.6). When the algorithm or the
--- window changes, the new window begins with as much used as leaves the old level.
+-- more room at once. Credits of share therefore come into force a window late, those of a changed base split by what the caller
+-- says is late. When the algorithm or the window changes, the new window begins with as much used as leaves the old level.
 
 local FIXED, LOG, COUNTER = 1, 2, 3
 local LETTERS = { h = 3600, d = 86400 }

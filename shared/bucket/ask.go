@@ -2,7 +2,8 @@ package bucket
 
 import "strconv"
 
-// appendAsk writes l the way lua/prelude.lua's parse_ask reads it: "rev|rule|floor moved cost owed ahead".
+// appendAsk writes l the way lua/prelude.lua's parse_ask reads it: "rev|rule|floor moved cost owed ahead", and " late" where
+// any share is.
 func appendAsk(dst []byte, l *Limit) []byte {
 	dst = strconv.AppendInt(dst, l.Revision.Epoch, 10)
 	dst = strconv.AppendInt(append(dst, '.'), l.Revision.Number, 10)
@@ -16,5 +17,9 @@ func appendAsk(dst []byte, l *Limit) []byte {
 	}
 	dst = strconv.AppendInt(dst, l.Cost, 10)
 	dst = strconv.AppendInt(append(dst, ' '), l.Owed, 10)
-	return strconv.AppendInt(append(dst, ' '), max(0, l.Ahead), 10)
+	dst = strconv.AppendInt(append(dst, ' '), max(0, l.Ahead), 10)
+	if l.Late > 0 {
+		dst = strconv.AppendInt(append(dst, ' '), int64(l.Late), 10)
+	}
+	return dst
 }

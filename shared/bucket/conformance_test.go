@@ -161,6 +161,7 @@ func (s *story) limit(k limit.Key) Limit {
 	l.Cost = rapid.SampledFrom([]int64{0, 1, 1, 1, 2, 10, c / 2, c, min(c+1, limit.MaxTokens)}).Draw(s.rt, "cost")
 	l.Owed = rapid.SampledFrom([]int64{0, 0, 0, 0, 0, 1, 7, c, -1, -c / 3}).Draw(s.rt, "owed")
 	l.Ahead = rapid.SampledFrom([]int64{0, 0, 0, 0, 5, c}).Draw(s.rt, "ahead")
+	l.Late = rapid.SampledFrom([]limit.Share{0, 0, 0, l.Base / 3, l.Base}).Draw(s.rt, "late")
 	return l
 }
 

@@ -54,7 +54,7 @@ func (x *exact) clamp() {
 func (x *exact) open(l *Limit, now int64) {
 	if !x.there {
 		*x = exact{largest: l.Rule.Capacity, there: true, begun: true, rule: l.Rule, base: l.Base, revision: l.Revision, rights: x.rights}
-		x.level, x.at = x.capacity(), now
+		x.level, x.at = new(big.Rat).Mul(rat(l.Rule.Capacity, 1), rat(int64(l.Base-l.Late), 1_000_000)), now
 		if x.rights.Moved {
 			x.level = new(big.Rat)
 		}

@@ -34,6 +34,8 @@ type bucket struct {
 	// than the asker's. begun: it was not there.
 	stepped, newer, stale, begun bool
 	dirty                        bool
+	// most is what may count of the base share while the key has never moved.
+	most limit.Share
 	// last is the time (µs) of the level before it was settled; added how many tokens the log has yet to take in.
 	last  int64
 	added int
@@ -42,7 +44,7 @@ type bucket struct {
 // open settles s under its own rule and rights, then lets it go by l's rule unless it has seen a newer one. The level is
 // clamped to the slice and never raised.
 func open(s State, l *Limit, env Env) bucket {
-	b := bucket{State: s}
+	b := bucket{State: s, most: l.Counting()}
 	if l.Moved && !s.Rights.Moved {
 		b.Rights.Lost = true
 	}
@@ -50,12 +52,21 @@ func open(s State, l *Limit, env Env) bucket {
 		b.Rights.Floor = l.Floor
 	}
 	if s.There {
-		b.slice = b.Numbers.Slice(b.Rights, env.Fenced)
+		b.measure(env)
 		b.stepped = b.At > env.Now
 		b.settle(env.Now)
 	}
 	b.adopt(l, env)
 	return b
+}
+
+// measure takes the slice that numbers and rights amount to. A window counts no more of the base share than the asker allows.
+func (b *bucket) measure(env Env) {
+	n := b.Numbers
+	if n.Algorithm != limit.TokenBucket {
+		n.Base = min(n.Base, b.most)
+	}
+	b.slice = n.Slice(b.Rights, env.Fenced)
 }
 
 func (b *bucket) settle(now int64) {
@@ -75,7 +86,7 @@ func (b *bucket) adopt(l *Limit, env Env) {
 	b.stale, b.newer = order < 0, order > 0
 	if order > 0 || order == 0 && asked != known {
 		b.Revision, b.Numbers = l.Revision, asked
-		b.slice = asked.Slice(b.Rights, env.Fenced)
+		b.measure(env)
 		// Time that rounding left unspent was earned at the old rate. At the new one it could be worth more.
 		b.At = env.Now
 	}
@@ -97,10 +108,15 @@ func (b *bucket) adopt(l *Limit, env Env) {
 }
 
 // fresh is the level of a bucket that was not there: full, unless the store lost its data less than a time to fill ago.
-// Shards begin at nothing, so that changing their number refills nobody; so does a key that has moved.
+// Shards begin at nothing, so that changing their number refills nobody; so does a key that has moved. What the base split has
+// brought of late may be used up elsewhere: it has to come in.
 func (b *bucket) fresh(env Env) float64 {
 	if b.Numbers.Shards > 1 || b.Rights.Moved && !b.Rights.Lost {
 		return 0
+	}
+	full := b.slice.Capacity
+	if b.most < b.Numbers.Base && !b.Rights.Lost {
+		full = min(full, b.Numbers.part(b.most))
 	}
 	if env.Loss > 0 && (b.Rights.Lost || b.Numbers.fill() <= float64(env.Horizon)/1000) {
 		since := float64(max(0, env.Now-env.Loss))
@@ -108,14 +124,14 @@ func (b *bucket) fresh(env Env) float64 {
 			if since < b.Numbers.fill()*1000 {
 				return 0
 			}
-			return b.slice.Capacity
+			return full
 		}
-		return min(b.slice.Capacity, float64(since*b.slice.num)/b.slice.den)
+		return min(full, float64(since*b.slice.num)/b.slice.den)
 	}
 	if b.Rights.Lost {
 		return 0
 	}
-	return b.slice.Capacity
+	return full
 }
 
 // settleOwed takes what the asker has admitted without asking, or puts back what it took ahead.

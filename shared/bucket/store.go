@@ -16,6 +16,9 @@ type Limit struct {
 	Revision limit.Revision
 	// Base is this region's base share, in force while the key has never been moved.
 	Base limit.Share
+	// Late is the part of Base that a change of the base split has brought so recently that another region may have used it in
+	// the same window, or while a bucket fills: a window does not count it yet, and a missing bucket begins without it.
+	Late limit.Share
 	// Floor is this region's floor, in force where the region is fenced or the key's own rights are lost.
 	Floor limit.Share
 	// Moved tells that this key is known to have moved: rights that are missing then are lost, not absent.
@@ -33,6 +36,9 @@ type Limit struct {
 	// shard of shards, where a store has spread the key over several buckets; shards 0 is one bucket.
 	shard, shards int
 }
+
+// Counting is the part of Base that a window counts: all of it but what is late.
+func (l *Limit) Counting() limit.Share { return l.Base - l.Late }
 
 func (l *Limit) numbers() Numbers {
 	n := NumbersOf(l.Rule, l.Base)

@@ -52,13 +52,13 @@ func TestWindowDefinitions(t *testing.T) {
 					WindowSeconds: rapid.SampledFrom([]int64{1, 7, 60}).Draw(rt, "window"),
 				}
 				share := rapid.SampledFrom([]limit.Share{limit.Whole, 700_000}).Draw(rt, "share")
-				capacity := new(big.Rat).Mul(rat(rule.Capacity, 1), rat(int64(share), 1_000_000))
 				length := rule.WindowSeconds * 1_000_000
 				var history []use
 				for range rapid.IntRange(1, 40).Draw(rt, "requests") {
 					w.advance(rapid.SampledFrom([]int64{0, 0, 1, length / 7, length / 2, length, 2*length + 1}).Draw(rt, "elapsed"))
 					l := one(rule, rapid.Int64Range(1, rule.Capacity).Draw(rt, "cost"))
-					l[0].Base = share
+					l[0].Base, l[0].Late = share, rapid.SampledFrom([]limit.Share{0, 0, 0, share / 2}).Draw(rt, "late")
+					capacity := new(big.Rat).Mul(rat(rule.Capacity, 1), rat(int64(l[0].Counting()), 1_000_000))
 					d := mustTake(t, w.redis, l)
 					if m := mustTake(t, w.memory, l); m.Outcome != d.Outcome || m.Tokens != d.Tokens {
 						rt.Fatalf("memory %+v, redis %+v", m, d)

@@ -33,9 +33,6 @@ func (s *Snapshot) Edit() *Builder {
 
 // Build is the changed snapshot. The builder must not be used afterwards.
 func (b *Builder) Build() *Snapshot {
-	for s := range b.ours {
-		s.reindex()
-	}
 	b.sortExpiries()
 	b.next.scopes = b.scopes.table
 	b.next.keys = b.keys.table
@@ -47,31 +44,42 @@ func (b *Builder) Build() *Snapshot {
 // SetRule says what holds for (tenant, route); either may be the wildcard, tenant may be a plan with limit.PlanPrefix. The
 // rule's own revision counts, and the rule must not change afterwards.
 func (b *Builder) SetRule(tenant, route string, rule *limit.Rule) {
-	b.say(tenant, route, rule, rule.Revision)
+	r := b.newer(tenant, route, rule.Revision)
+	if r == nil {
+		return
+	}
+	if r.rule() == nil {
+		b.next.counts.Rules++
+	}
+	r.say(rule)
+	if !rule.ExpiresAt.IsZero() {
+		b.expire(expiry{rule.ExpiresAt, tenant, route, rule})
+	}
 }
 
 // DeleteRule leaves a tombstone for (tenant, route).
-func (b *Builder) DeleteRule(tenant, route string, at limit.Revision) { b.say(tenant, route, nil, at) }
+func (b *Builder) DeleteRule(tenant, route string, at limit.Revision) {
+	r := b.newer(tenant, route, at)
+	if r == nil {
+		return
+	}
+	if r.rule() != nil {
+		b.next.counts.Rules--
+	}
+	r.say(&limit.Rule{Revision: at})
+	r.end()
+}
 
-func (b *Builder) say(tenant, route string, rule *limit.Rule, at limit.Revision) {
+// newer is the place of (tenant, route), to be written, or nil where what is known is not older than at.
+func (b *Builder) newer(tenant, route string, at limit.Revision) *routeRule {
 	b.Reach(at)
 	id := b.route(route)
 	if s := b.find(tenant); s != nil {
-		if r := s.find(id); r != nil && r.said() && !at.Newer(r.revision) {
-			return
+		if r := s.find(id); r != nil && r.word != nil && !at.Newer(r.revision()) {
+			return nil
 		}
 	}
-	r := b.own(tenant).at(id)
-	switch {
-	case r.rule == nil && rule != nil:
-		b.next.counts.Rules++
-	case r.rule != nil && rule == nil:
-		b.next.counts.Rules--
-	}
-	r.rule, r.revision = rule, at
-	if rule != nil && !rule.ExpiresAt.IsZero() {
-		b.expire(expiry{rule.ExpiresAt, tenant, route, rule})
-	}
+	return b.own(tenant).at(id)
 }
 
 // SetPlan says which plan a tenant is on; an empty plan is none, also for a tenant that was deleted.
@@ -112,13 +120,12 @@ func (b *Builder) SetKey(hash [32]byte, key APIKey) {
 func (b *Builder) MarkMoved(key limit.Key, base limit.Share) {
 	id := b.route(key.Route)
 	if s := b.find(key.Tenant); s != nil {
-		if r := s.find(id); r != nil && r.moved {
+		if r := s.find(id); r != nil && r.moved() {
 			return
 		}
 	}
 	b.next.counts.Moved++
-	r := b.own(key.Tenant).at(id)
-	r.moved, r.base = true, uint32(base)
+	b.own(key.Tenant).at(id).move(base)
 }
 
 // SetRegions declares the regions of the deployment. Refused unless the base split adds up to at most limit.Whole and

@@ -48,8 +48,8 @@ func (b *Builder) Expire(now time.Time) {
 	}
 	for _, e := range b.next.expiring[:n] {
 		r := b.own(e.tenant).at(b.route(e.route))
-		if r.rule == e.rule {
-			r.rule = nil
+		if r.rule() == e.rule {
+			r.end()
 			b.next.counts.Rules--
 		}
 	}

@@ -67,8 +67,8 @@ func (s *Snapshot) lookup(tenant, route string) Match {
 	}
 	if own := s.tenant(tenant); own != nil {
 		if r := own.find(id); r != nil {
-			if r.moved {
-				m.Moved, m.Base = true, limit.Share(r.base)
+			if r.moved() {
+				m.Moved, m.Base = true, r.base()
 				m.Floor = min(m.Floor, m.Base) // a region that came later has neither
 			}
 			if m.consult(r, ScopeTenantRoute) {
@@ -118,16 +118,17 @@ func (m *Match) scope(s *scope, id, any routeID, exact, wild string) bool {
 
 // consult takes r into account and tells whether it decides.
 func (m *Match) consult(r *routeRule, name string) bool {
-	m.Revision = m.Revision.Max(r.revision)
-	if r.rule == nil {
+	m.Revision = m.Revision.Max(r.revision())
+	rule := r.rule()
+	if rule == nil {
 		return false
 	}
-	if r.rule.Mode == limit.Shadow {
+	if rule.Mode == limit.Shadow {
 		if m.Shadow == nil {
-			m.Shadow, m.shadowScope = r.rule, name
+			m.Shadow, m.shadowScope = rule, name
 		}
 		return false
 	}
-	m.Rule, m.Scope = r.rule, name
+	m.Rule, m.Scope = rule, name
 	return true
 }

@@ -1,14 +1,16 @@
 package snapshot
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"strings"
 
 	"partidor.dev/partidor/shared/limit"
 )
 
-// fewRoutes is how many rules of a scope are found by walking their numbers, which fit beside the scope's name into one
-// cache line; more are found by a map.
+// fewRoutes is how many rules of a scope lie within the scope itself, so that a look-up goes from the tenant to its rule over
+// two places in memory and no third; more lie apart, in order.
 const fewRoutes = 6
 
 // routeID stands for a route's name within a snapshot: there are many rules but few routes, and numbers compare faster.
@@ -40,84 +42,114 @@ func (r *routes) with(name string) *routes {
 
 // scope is what is known of one tenant, of one plan (name @plan) or of everybody (name *).
 type scope struct {
-	name  string
-	rules []routeRule
-	few   [fewRoutes]routeID // of rules in the same order, where there are few
-	index map[routeID]int    // route -> place in rules, where there are more
+	name string
+	few  [fewRoutes]routeRule // the first rules, in no order; unused places have no route
+	more []routeRule          // further ones by route
 	// plan is the scope name of a tenant's plan, empty without one; planRevision is when that was last said.
 	plan         string
 	planRevision limit.Revision
 }
 
-// routeRule is a scope's word on one route, or on all others for anyRoute.
+// routeRule is a scope's word on one route, or on all others for anyRoute. There are as many as rules, so it is small.
 type routeRule struct {
 	route routeID
-	// moved tells that the key (scope, route) has had its share moved; base is the own region's share before that.
-	moved bool
-	base  uint32
-	// rule is nil where it has been deleted (a tombstone) or never existed (only moved is known).
-	rule     *limit.Rule
-	revision limit.Revision
+	// state is the own region's share before the key (scope, route) was first moved, with the flags below.
+	state uint32
+	// word is what was said last: a rule, or of a deleted one (see gone) what is left, its revision. Nil where nothing was
+	// ever said and only moved is known.
+	word *limit.Rule
 }
 
-// said tells whether there has been any word on the rule, a deletion included.
-func (r *routeRule) said() bool { return r.rule != nil || r.revision != limit.Revision{} }
+const (
+	movedFlag   uint32 = 1 << 31 // the key has had its share moved
+	deletedFlag uint32 = 1 << 30 // word is that of a deleted or ended rule
+	baseBits           = deletedFlag - 1
+)
+
+func (r *routeRule) moved() bool { return r.state&movedFlag != 0 }
+
+func (r *routeRule) base() limit.Share { return limit.Share(r.state & baseBits) }
+
+func (r *routeRule) move(base limit.Share) {
+	r.state = r.state&^baseBits | movedFlag | uint32(base)&baseBits
+}
+
+// rule is nil where it has been deleted or never existed.
+func (r *routeRule) rule() *limit.Rule {
+	if r.state&deletedFlag != 0 {
+		return nil
+	}
+	return r.word
+}
+
+// revision is when anything was last said of the rule, zero for never.
+func (r *routeRule) revision() limit.Revision {
+	if r.word == nil {
+		return limit.Revision{}
+	}
+	return r.word.Revision
+}
+
+func (r *routeRule) say(rule *limit.Rule) {
+	r.word = rule
+	r.state &^= deletedFlag
+}
+
+// end makes the rule a deleted one; what was said last keeps counting by its revision.
+func (r *routeRule) end() { r.state |= deletedFlag }
 
 // find is the scope's word on route, nil for none.
 func (s *scope) find(route routeID) *routeRule {
-	if s.index != nil {
-		if i, ok := s.index[route]; ok {
-			return &s.rules[i]
-		}
+	if route == noRoute {
 		return nil
 	}
 	for i := range s.few {
-		if s.few[i] == route && i < len(s.rules) {
-			return &s.rules[i]
+		if s.few[i].route == route {
+			return &s.few[i]
 		}
 	}
-	for i := fewRoutes; i < len(s.rules); i++ { // a copy that has no index yet
-		if s.rules[i].route == route {
-			return &s.rules[i]
-		}
+	if i, ok := s.place(route); ok {
+		return &s.more[i]
 	}
 	return nil
+}
+
+// place is where route is, or belongs, among the rules that lie apart.
+func (s *scope) place(route routeID) (int, bool) {
+	return slices.BinarySearchFunc(s.more, route, func(r routeRule, id routeID) int { return cmp.Compare(r.route, id) })
 }
 
 // clone copies what an edit may change.
 func (s *scope) clone() *scope {
 	c := *s
-	c.rules = append(make([]routeRule, 0, len(s.rules)+1), s.rules...)
-	c.index = nil
+	c.more = slices.Clone(s.more)
 	return &c
 }
 
-// at is the place of route in a scope that is being edited, added where missing.
+// at is the place of route in a scope that is being edited, added where missing. It is good until the next call.
 func (s *scope) at(route routeID) *routeRule {
-	s.reindex()
 	if r := s.find(route); r != nil {
 		return r
 	}
-	n := len(s.rules)
-	s.rules = append(s.rules, routeRule{route: route})
-	switch {
-	case s.index != nil:
-		s.index[route] = n
-	case n < fewRoutes:
-		s.few[n] = route
-	default:
-		s.reindex()
+	for i := range s.few {
+		if s.few[i].route == noRoute {
+			s.few[i].route = route
+			return &s.few[i]
+		}
 	}
-	return &s.rules[n]
+	i, _ := s.place(route)
+	s.more = slices.Insert(s.more, i, routeRule{route: route})
+	return &s.more[i]
 }
 
-// reindex makes the index where it is needed and missing.
-func (s *scope) reindex() {
-	if s.index != nil || len(s.rules) <= fewRoutes {
-		return
+// each calls f for every word of the scope until it returns false, and tells whether none did.
+func (s *scope) each(f func(*routeRule) bool) bool {
+	for _, rules := range [][]routeRule{s.few[:], s.more} {
+		for i := range rules {
+			if rules[i].route != noRoute && !f(&rules[i]) {
+				return false
+			}
+		}
 	}
-	s.index = make(map[routeID]int, len(s.rules)+1)
-	for i := range s.rules {
-		s.index[s.rules[i].route] = i
-	}
+	return true
 }

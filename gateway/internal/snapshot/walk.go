@@ -24,13 +24,9 @@ type PlanEntry struct {
 func (s *Snapshot) Rules() iter.Seq[RuleEntry] {
 	return func(yield func(RuleEntry) bool) {
 		s.eachScope(func(sc *scope) bool {
-			for i := range sc.rules {
-				r := &sc.rules[i]
-				if r.said() && !yield(RuleEntry{sc.name, s.routes.names[r.route], r.rule, r.revision}) {
-					return false
-				}
-			}
-			return true
+			return sc.each(func(r *routeRule) bool {
+				return r.word == nil || yield(RuleEntry{sc.name, s.routes.names[r.route], r.rule(), r.revision()})
+			})
 		})
 	}
 }
@@ -72,13 +68,9 @@ func (s *Snapshot) APIKeys() iter.Seq2[[32]byte, APIKey] {
 func (s *Snapshot) Moved() iter.Seq2[limit.Key, limit.Share] {
 	return func(yield func(limit.Key, limit.Share) bool) {
 		s.scopes.each(func(sc *scope) bool {
-			for i := range sc.rules {
-				r := &sc.rules[i]
-				if r.moved && !yield(limit.Key{Tenant: sc.name, Route: s.routes.names[r.route]}, limit.Share(r.base)) {
-					return false
-				}
-			}
-			return true
+			return sc.each(func(r *routeRule) bool {
+				return !r.moved() || yield(limit.Key{Tenant: sc.name, Route: s.routes.names[r.route]}, r.base())
+			})
 		})
 	}
 }
@@ -94,10 +86,10 @@ func (s *Snapshot) Rule(tenant, route string) (e RuleEntry, ok bool) {
 		return RuleEntry{}, false
 	}
 	r := sc.find(s.routes.ids[route])
-	if r == nil || !r.said() {
+	if r == nil || r.word == nil {
 		return RuleEntry{}, false
 	}
-	return RuleEntry{tenant, route, r.rule, r.revision}, true
+	return RuleEntry{tenant, route, r.rule(), r.revision()}, true
 }
 
 // APIKey is what is known of the credential with this SHA-256, usable or not.

@@ -114,34 +114,3 @@ func (s *State) Activate(now time.Time, peers []string) bool {
 	}
 	return true
 }
-
-// Decision sets the amount between two regions that have both forgotten it: From is held to have given To that share. The
-// control plane takes it once, by compare-and-set on both incarnations, such that both keep at least their floors, and only
-// after each has voided the other's former lives: an answer that one of those gave may still be on its way (R12).
-type Decision struct {
-	From, To   string
-	FromNumber int64
-	ToNumber   int64
-	Share      limit.Share
-	Epoch      int64
-	FromBase   limit.Share
-	ToBase     limit.Share
-}
-
-// Decide takes a Decision that names this region (own) in place of the peer's answer.
-func (s *State) Decide(own string, d Decision) Verdict {
-	given := Sent{Share: d.Share}
-	switch own {
-	case d.From:
-		return s.Learn(Answer{
-			From: d.To, To: own, Incarnation: d.ToNumber, Receiver: d.FromNumber, Epoch: d.Epoch, Base: d.ToBase,
-			In: Received{Sent: given},
-		})
-	case d.To:
-		return s.Learn(Answer{
-			From: d.From, To: own, Incarnation: d.FromNumber, Receiver: d.ToNumber, Epoch: d.Epoch, Base: d.FromBase,
-			Out: given, Acked: Received{Sent: given},
-		})
-	}
-	return Absurd
-}

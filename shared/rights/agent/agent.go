@@ -3,7 +3,6 @@ package agent
 import (
 	"time"
 
-	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
 )
@@ -15,8 +14,8 @@ type Options struct {
 	Policy Policy
 	// RoundTrip between regions, about; it tells which limits are small.
 	RoundTrip time.Duration
-	// Numbers looks up the rule of a key as it stands.
-	Numbers func(limit.Key) (bucket.Numbers, bool)
+	// Rule looks up the rule of a key as it stands, nil where there is none.
+	Rule func(limit.Key) *limit.Rule
 }
 
 // Agent acts for one region. It is not safe for concurrent use.
@@ -25,7 +24,7 @@ type Agent struct {
 	regions []string
 	policy  Policy
 	trip    time.Duration
-	numbers func(limit.Key) (bucket.Numbers, bool)
+	rule    func(limit.Key) *limit.Rule
 	keys    map[limit.Key]*key
 	order   []*key // of the keys' arrival, so that equal inputs give equal outputs
 	out     Output
@@ -39,7 +38,7 @@ type Agent struct {
 // New makes an agent.
 func New(o Options) *Agent {
 	return &Agent{
-		region: o.Region, regions: o.Peers, policy: o.Policy, trip: o.RoundTrip, numbers: o.Numbers,
+		region: o.Region, regions: o.Peers, policy: o.Policy, trip: o.RoundTrip, rule: o.Rule,
 		keys: map[limit.Key]*key{},
 	}
 }
@@ -61,11 +60,11 @@ func (a *Agent) Keys() int { return len(a.keys) }
 func (a *Agent) key(now time.Time, id limit.Key) *key {
 	k := a.keys[id]
 	if k == nil {
-		numbers, ok := a.numbers(id)
-		if !ok {
+		rule := a.rule(id)
+		if rule == nil {
 			return nil
 		}
-		k = &key{id: id, since: now, numbers: numbers, asking: asking{gap: askEvery}}
+		k = &key{id: id, since: now, rule: rule, asking: asking{gap: askEvery}}
 		for _, r := range a.regions {
 			k.peers = append(k.peers, peer{region: r})
 		}
@@ -78,7 +77,7 @@ func (a *Agent) key(now time.Time, id limit.Key) *key {
 
 // lends tells whether tokens and share of the key may move by the fast loop.
 func (a *Agent) lends(k *key) bool {
-	return k.numbers.Algorithm == limit.TokenBucket && k.numbers.Shards <= 1 && !k.tiny() && !k.still()
+	return k.rule.Algorithm == limit.TokenBucket && k.rule.Shards <= 1 && !k.tiny() && !k.still()
 }
 
 // Observe takes in what the instances of the region see of a key: the rate offered (admitted and refused) in tokens per
@@ -250,8 +249,8 @@ func (a *Agent) look(now time.Time, k *key) {
 	if k.looking && now.Sub(k.lookedAt) < time.Second || len(k.peers) == 0 {
 		return
 	}
-	if n, ok := a.numbers(k.id); ok {
-		k.numbers = n
+	if r := a.rule(k.id); r != nil {
+		k.rule = r
 	}
 	k.looking, k.lookedAt = true, now
 	a.step(rights.Step{Key: k.id, Op: rights.OpLook, Peer: k.peers[0].region})

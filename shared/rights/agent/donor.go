@@ -57,7 +57,7 @@ func (a *Agent) giveShare(now time.Time, k *key, q *peer) bool {
 	if k.few() || q.standing.Rate <= 0 || k.level.wholeRate <= 0 || !k.demand.told(now, k.since) {
 		return false
 	}
-	keep := max(a.needed(k)+a.share(a.policy.ShareStep), a.reactive(k), k.level.floor*lendingRoom/100)
+	keep := max(a.needed(k)+a.share(a.policy.ShareStep), a.reactive(k), k.level.floor*lendingRoom/100, a.oneRequest(k))
 	amount := min(a.shareOf(k, q.standing.Rate), k.level.share-keep)
 	if amount < a.share(a.policy.ShareStep) || !a.spend(now, k, transferMessages) {
 		return false
@@ -84,6 +84,11 @@ func (a *Agent) needed(k *key) limit.Share {
 func (a *Agent) reactive(k *key) limit.Share {
 	expected := k.demand.high * a.policy.Reaction.Seconds()
 	return a.share((expected + a.policy.Deviations*math.Sqrt(expected)) / k.level.whole)
+}
+
+// oneRequest is the share that holds the dearest request.
+func (a *Agent) oneRequest(k *key) limit.Share {
+	return a.share(float64(k.rule.LargestCost()) / k.level.whole)
 }
 
 func (a *Agent) shareOf(k *key, rate float64) limit.Share {

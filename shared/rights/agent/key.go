@@ -4,16 +4,15 @@ import (
 	"math"
 	"time"
 
-	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
 )
 
 // key is what the agent knows about one key.
 type key struct {
-	id      limit.Key
-	numbers bucket.Numbers
-	demand  demand
+	id     limit.Key
+	rule   *limit.Rule
+	demand demand
 	// level as last reported by the store.
 	level level
 	// since is when the agent began to follow the key, used when it was last of interest to anybody.
@@ -81,9 +80,9 @@ func (k *key) peer(region string) *peer {
 
 // learn takes in a report about the key.
 func (k *key) learn(now time.Time, r *rights.Report) {
-	whole, wholeRate := float64(k.numbers.Capacity), float64(k.numbers.Refill)/float64(k.numbers.Period)
-	if k.numbers.Algorithm != limit.TokenBucket {
-		wholeRate = whole / k.numbers.Span().Seconds()
+	whole, wholeRate := float64(k.rule.Capacity), float64(k.rule.Refill)/float64(k.rule.PeriodSeconds)
+	if k.rule.Algorithm != limit.TokenBucket {
+		wholeRate = whole / float64(k.rule.PolicyWindow())
 	}
 	k.due = time.Time{}
 	if r.Waiting > 0 {
@@ -140,21 +139,10 @@ func (k *key) quantum(p *Policy) float64 {
 }
 
 // tiny tells whether all rights to the key sit in one home region: nothing is lent, and share moves whole.
-func (k *key) tiny() bool {
-	r := k.rule()
-	return r.Tiny(len(k.peers) + 1)
-}
+func (k *key) tiny() bool { return k.rule.Tiny(len(k.peers) + 1) }
 
 // still tells whether the fast loop leaves the key alone.
-func (k *key) still() bool {
-	r := k.rule()
-	return r.Still(len(k.peers) + 1)
-}
-
-func (k *key) rule() limit.Rule {
-	n := &k.numbers
-	return limit.Rule{Capacity: n.Capacity, Refill: n.Refill, PeriodSeconds: n.Period, Algorithm: n.Algorithm, Shards: n.Shards}
-}
+func (k *key) still() bool { return k.rule.Still(len(k.peers) + 1) }
 
 // fewTokens in an average slice make each one count: a loan of one is a large part of what its donor's next requests need.
 const fewTokens = 4

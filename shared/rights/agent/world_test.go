@@ -60,7 +60,7 @@ func newWorld(seed uint64, rule limit.Rule, base []limit.Share, oneWay time.Dura
 		}
 		w.agents = append(w.agents, New(Options{
 			Region: w.names[i], Peers: peers, Policy: policy, RoundTrip: 2 * oneWay,
-			Numbers: func(limit.Key) (bucket.Numbers, bool) { return numbers, true },
+			Rule: func(limit.Key) *limit.Rule { return &w.rule },
 		}))
 	}
 	w.ideal = bucket.Level{Tokens: float64(rule.Capacity), At: w.now.UnixMicro()}

@@ -10,11 +10,8 @@ import (
 // deliveries lets every message in the network arrive.
 func (c *Scope) deliveries(w *world, emit func(*world, string) bool) bool {
 	for _, m := range w.net {
-		if m.kind == decision {
-			if !c.decided(w, m, emit) {
-				return false
-			}
-			continue
+		if m.kind == pending {
+			continue // heard where something is decided
 		}
 		name := fmt.Sprintf("%s %s>%s", m.kind, names[m.from], names[m.to])
 		if m.kind == row && c.Broken == AckOnReceipt {
@@ -33,7 +30,7 @@ func (c *Scope) deliveries(w *world, emit func(*world, string) bool) bool {
 }
 
 func (k kind) String() string {
-	return [...]string{"", "row", "ack", "void", "answer", "decision"}[k]
+	return [...]string{"", "row", "ack", "void", "answer", "pending"}[k]
 }
 
 // deliver hands one message to its receiver and sends what it answers. It tells whether anything may have changed.
@@ -69,6 +66,8 @@ func (c *Scope) deliver(w *world, m message) bool {
 				kind: answer, from: m.to, to: m.from, number: int8(a.Incarnation), target: int8(a.Receiver),
 				out: c.sent(a.Out), in: c.received(a.In), acked: c.received(a.Acked),
 			})
+		} else if c.Decide {
+			c.pend(w, m)
 		}
 		return true
 	case answer:
@@ -107,7 +106,7 @@ func (c *Scope) answer(m message) rights.Answer {
 func (c *Scope) prune(w *world) {
 	kept := w.net[:0]
 	for _, m := range w.net {
-		if m.kind == decision || !c.useless(w, m) {
+		if !c.useless(w, m) {
 			kept = append(kept, m)
 		}
 	}
@@ -124,6 +123,9 @@ func (c *Scope) useless(w *world, m message) bool {
 			}
 		}
 		return int64(m.target) < s.Incarnation || int64(m.target) == s.Incarnation && s.Phase == rights.Active
+	}
+	if m.kind == pending {
+		return int64(m.target) < s.Incarnation || s.Phase == rights.Active || p != nil && (p.Answered || int64(m.number) < p.Incarnation)
 	}
 	if p == nil {
 		return false

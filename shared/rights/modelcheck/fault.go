@@ -96,7 +96,10 @@ func (c *Scope) resume(w *world, i int, emit func(*world, string) bool) bool {
 		n.leased[i], n.granter = true, v
 		r := &n.regions[i]
 		r.Settle(epoch)
-		r.Phase, r.Share = rights.Active, account(r, "")
+		r.Phase, r.Share = rights.Active, r.Base
+		for k := range r.Pairs {
+			r.Share += r.Pairs[k].In.Share - r.Pairs[k].Out.Share
+		}
 		if !emit(n, fmt.Sprintf("%s resumes by voter %d", names[i], v)) {
 			return false
 		}

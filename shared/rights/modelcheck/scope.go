@@ -26,6 +26,8 @@ type Scope struct {
 	// Moves bounds the gives and loans together; MaxLoan is the largest loan, 0 for none; NoGive leaves only loans.
 	Moves, MaxLoan int
 	NoGive         bool
+	// Shares looks at what the shares add up to only: no time passes and nothing is admitted, so that more faults fit.
+	Shares bool
 	// Losses and Fences bound the faults, which strike the regions in Failing. A region that lost its data uses nothing
 	// until it has a new incarnation, then its floor.
 	Losses, Fences int
@@ -37,7 +39,7 @@ type Scope struct {
 	Resumes int
 	// Copies lets a failing region come back with an older copy of its tokens.
 	Copies bool
-	// Decide lets the control plane set the amount between two regions that have both forgotten it.
+	// Decide lets the first of several regions that have forgotten what lies between them set it.
 	Decide bool
 	// Prune forgets messages that bring nothing new to the incarnations they speak of; Trust also those of incarnations that
 	// are void, which trusts the machine to refuse them.
@@ -114,7 +116,7 @@ const (
 	SharedNumber
 	// MintMissing mints without one region's answer (R14).
 	MintMissing
-	// DecideEarly decides before both regions have voided each other's former lives (R12).
+	// DecideEarly decides before the others have voided the decider's former lives (R12).
 	DecideEarly
 	// ResumeVoid lets a region resume by the word of a voter that knows it to be void.
 	ResumeVoid

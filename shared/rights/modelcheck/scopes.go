@@ -28,6 +28,10 @@ func Short() []Scope {
 		two("data lost, floor", func(c *Scope) {
 			c.Moves, c.MaxLoan, c.Floor, c.Losses, c.Failing = 1, 1, []int{1, 0}, 1, []int{0}
 		}),
+		two("both lost", func(c *Scope) {
+			c.Units, c.Base, c.MaxLoan, c.Moves = 2, []int{1, 1}, 0, 2
+			c.Losses, c.Failing, c.Decide, c.Shares = 2, []int{0, 1}, true, true
+		}),
 		two("fenced, one leader", func(c *Scope) {
 			c.Units, c.Base, c.MaxLoan, c.Moves = 2, []int{1, 1}, 1, 1
 			c.Fences, c.Leaders, c.Failing = 1, 1, []int{0}
@@ -88,6 +92,14 @@ func Long() []Scope {
 		three("three regions, two lost, decided", func(c *Scope) {
 			c.Moves, c.MaxLoan, c.Losses, c.Failing, c.Decide, c.MaxStates = 2, 0, 2, []int{0, 1}, true, 1_500_000
 		}),
+		three("three regions, shares, two lost, decided", func(c *Scope) {
+			c.Moves, c.MaxLoan, c.Floor, c.Losses, c.Failing, c.Decide, c.Shares = 2, 0, []int{1, 1, 0}, 2, []int{0, 1}, true, true
+			c.MaxStates = 3_000_000
+		}),
+		three("three regions, shares, all lost, decided", func(c *Scope) {
+			c.Moves, c.MaxLoan, c.Losses, c.Failing, c.Decide, c.Shares = 1, 0, 3, []int{0, 1, 2}, true, true
+			c.MaxStates = 3_000_000
+		}),
 		three("three regions, fenced, resumed, leader", func(c *Scope) {
 			c.Moves, c.MaxLoan, c.Fences, c.Leaders, c.Resumes, c.Failing, c.MaxStates = 1, 0, 2, 1, 1, []int{0}, 1_500_000
 		}),
@@ -117,6 +129,10 @@ func Probes() []Scope {
 		}),
 		probe("probe both lost", func(c *Scope) {
 			c.MaxLoan, c.Capacity, c.Losses, c.Failing, c.Decide = 0, 1, 2, []int{0, 1}, true
+		}),
+		probe("probe both lost, floor", func(c *Scope) {
+			c.Units, c.Base, c.Floor, c.Moves = 4, []int{2, 1, 1}, []int{1, 1, 0}, 2
+			c.MaxLoan, c.Losses, c.Failing, c.Decide, c.Shares = 0, 2, []int{0, 1}, true, true
 		}),
 		probe("probe fence", func(c *Scope) { c.Capacity, c.Fences, c.Leaders, c.Failing = 1, 1, 1, []int{0} }),
 		probe("probe fence, floor", func(c *Scope) {

@@ -111,32 +111,8 @@ func (c *Scope) wrong(w *world) string {
 
 // conserved lets everything that is pending arrive and every region come back, and looks at what the shares add up to.
 func (c *Scope) conserved(w *world) string {
-	down := -1
-	for i := range w.regions {
-		if w.lost[i] || w.regions[i].Phase != rights.Active || w.superseded(i) {
-			if down >= 0 {
-				return "" // two at once: what lies between them is the control plane's to decide
-			}
-			down = i
-		}
-	}
-	if down >= 0 {
-		s := &w.regions[down]
-		if !s.Begin(epoch, int64(w.next[down]), w.lost[down]) {
-			return "a new incarnation was refused"
-		}
-		for j := range w.regions {
-			if j == down {
-				continue
-			}
-			a, ok := w.regions[j].Void(epoch, rights.Void{From: names[down], To: names[j], Incarnation: s.Incarnation})
-			if !ok || s.Learn(a) != rights.Applied {
-				return names[j] + " did not answer"
-			}
-		}
-		if !s.Activate(epoch, c.peers(down)) {
-			return names[down] + " did not become active"
-		}
+	if wrong := c.recover(w); wrong != "" {
+		return wrong
 	}
 	for range 2 {
 		for i := range w.regions {

@@ -11,7 +11,7 @@ import (
 
 // successors calls emit with every world that can follow w and the name of the step. It stops when emit returns false.
 func (c *Scope) successors(w *world, emit func(*world, string) bool) bool {
-	return c.tick(w, emit) && c.admissions(w, emit) && c.moves(w, emit) && c.deliveries(w, emit) &&
+	return (c.Shares || c.tick(w, emit) && c.admissions(w, emit)) && c.moves(w, emit) && c.deliveries(w, emit) &&
 		c.ruleChange(w, emit) && c.faults(w, emit) && c.lead(w, emit) && c.decide(w, emit)
 }
 

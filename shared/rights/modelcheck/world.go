@@ -28,7 +28,7 @@ const (
 	ack
 	void
 	answer
-	decision
+	pending
 )
 
 // message is any message, in integers: shares in units, rides in whole tokens.

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"sort"
-	"strings"
 	"time"
 
 	"partidor.dev/partidor/rebalancer/internal/board"
@@ -92,7 +90,7 @@ func (s *Server) live(r *http.Request, q *query) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.At, l.Regions, l.Keys = p.At, p.Regions, foremost(p, q.text("q"))
+	l.At, l.Regions, l.Keys = p.At, p.Regions, s.drawn(p, p.MostRefused(liveKeys, wanted(p, q)))
 	l.Paused, l.Shadow = s.switches(p)
 	return json.Marshal(l)
 }
@@ -101,31 +99,4 @@ func (s *Server) live(r *http.Request, q *query) ([]byte, error) {
 func (s *Server) switches(p *board.Picture) (paused, shadow bool) {
 	values := s.inForce(p.Parameters)
 	return values.Paused, values.Shadow
-}
-
-// foremost are the keys worth looking at first.
-func foremost(p *board.Picture, part string) []board.Key {
-	want := func(k *board.Key) bool {
-		return part == "" || strings.Contains(k.Tenant, part) || strings.Contains(k.Route, part)
-	}
-	keys := make([]board.Key, 0, liveKeys)
-	for _, i := range p.Pressed {
-		if len(keys) < liveKeys && want(&p.Keys[i]) {
-			keys = append(keys, p.Keys[i])
-		}
-	}
-	if len(keys) == liveKeys {
-		return keys
-	}
-	rest := []int{}
-	for i := range p.Keys {
-		if p.Keys[i].Refused == 0 && want(&p.Keys[i]) {
-			rest = append(rest, i)
-		}
-	}
-	sort.SliceStable(rest, func(a, b int) bool { return p.Keys[rest[a]].Offered > p.Keys[rest[b]].Offered })
-	for _, i := range rest[:min(len(rest), liveKeys-len(keys))] {
-		keys = append(keys, p.Keys[i])
-	}
-	return keys
 }

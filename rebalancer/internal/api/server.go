@@ -18,7 +18,9 @@ import (
 // Board shows everything at one moment.
 type Board interface {
 	Picture(ctx context.Context) (*board.Picture, error)
-	// Key is one key, and the picture it is in; one that nobody has used lately as it would begin.
+	// Keys are the named ones as they are now, in the given order.
+	Keys(names []limit.Key) []board.Key
+	// Key is one key with its details, and the picture it is in; one that nobody has used lately as it would begin.
 	Key(ctx context.Context, name limit.Key) (board.Key, *board.Picture, error)
 	// Knowledge is what a plan rests on: the ledger, the demand, and which regions are known, in the order of regions. The
 	// caller may keep and change what it gets.

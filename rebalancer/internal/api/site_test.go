@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,28 @@ type heard struct {
 func (h *heard) Details(time.Time, limit.Key, []string) []collect.Detail { return h.details }
 
 func (h *heard) Demand(time.Time, []string) []plan.Demand { return h.demand }
+
+// Survey and Loads are of the same demand, which must be in the order of names.
+func (h *heard) Survey(time.Time, []string) (s collect.Survey) {
+	for _, d := range h.demand {
+		s.Keys = append(s.Keys, d.Key)
+		for _, l := range d.Loads {
+			s.Rates = append(s.Rates, collect.Rate{Offered: float32(l.Offered), Refused: float32(l.Refused)})
+		}
+	}
+	return s
+}
+
+func (h *heard) Loads(_ time.Time, names []limit.Key, regions []string) []plan.Demand {
+	out := make([]plan.Demand, len(names))
+	for i, name := range names {
+		out[i] = plan.Demand{Key: name, Loads: make([]plan.Load, len(regions))}
+		if at, ok := slices.BinarySearchFunc(h.demand, name, func(d plan.Demand, k limit.Key) int { return collect.CompareKeys(d.Key, k) }); ok {
+			out[i] = h.demand[at]
+		}
+	}
+	return out
+}
 
 func (h *heard) Regions(time.Time) []collect.RegionStatus {
 	if h.regions != nil {

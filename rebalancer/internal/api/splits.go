@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"partidor.dev/partidor/rebalancer/internal/board"
+	"partidor.dev/partidor/shared/limit"
 )
 
 // splits lists keys with their shares: one exact key, all routes of a tenant, those whose names hold q, or all, in the order
@@ -22,11 +23,15 @@ func (s *Server) splits(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	want := wanted(q)
+	want := wanted(p, q)
 	switch q.text("order") {
 	case "":
 	case "pressure":
-		return pressed(p, want, size), nil
+		refused := func(key int) bool {
+			_, refused := p.Rate(key)
+			return refused > 0 && want(key)
+		}
+		return Page[board.Key]{Items: s.drawn(p, p.MostRefused(size, refused))}, nil
 	default:
 		return nil, badRequest("order", "must be pressure or left out")
 	}
@@ -34,54 +39,49 @@ func (s *Server) splits(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := max(keyPosition{from[0], from[1]}.next(p), 0)
+	at := behind(p, from)
 	if t := q.text("tenant"); t != "" {
 		at = max(at, p.Search(t, q.text("route")))
 	}
-	items := make([]board.Key, 0, min(size+1, len(p.Keys)-min(at, len(p.Keys))))
-	for ; at < len(p.Keys) && len(items) <= size; at++ {
-		k := &p.Keys[at]
-		if t := q.text("tenant"); t != "" && k.Tenant != t {
+	found := make([]int, 0, size+1)
+	for ; at < len(p.Keys) && len(found) <= size; at++ {
+		if t := q.text("tenant"); t != "" && p.Keys[at].Tenant != t {
 			break // the keys of a tenant stand together
 		}
-		if want(k) {
-			items = append(items, *k)
+		if want(at) {
+			found = append(found, at)
 		}
 	}
-	return pageOf(items, size, func(k board.Key) []string { return []string{k.Tenant, k.Route} }), nil
+	return pageOf(s.drawn(p, found), size, func(k board.Key) []string { return []string{k.Tenant, k.Route} }), nil
 }
 
-type keyPosition struct{ tenant, route string }
+// drawn are the keys of the picture at the given places.
+func (s *Server) drawn(p *board.Picture, places []int) []board.Key {
+	names := make([]limit.Key, len(places))
+	for i, at := range places {
+		names[i] = p.Keys[at]
+	}
+	return s.Board.Keys(names)
+}
 
-// next is the index of the first key behind the position.
-func (k keyPosition) next(p *board.Picture) int {
-	if k.tenant == "" {
+// behind is the place of the first key after (tenant, route), of the first of all where there is none.
+func behind(p *board.Picture, from []string) int {
+	if from[0] == "" {
 		return 0
 	}
-	i := p.Search(k.tenant, k.route)
-	if i < len(p.Keys) && p.Keys[i].Tenant == k.tenant && p.Keys[i].Route == k.route {
-		i++
+	at := p.Search(from[0], from[1])
+	if at < len(p.Keys) && p.Keys[at] == (limit.Key{Tenant: from[0], Route: from[1]}) {
+		at++
 	}
-	return i
+	return at
 }
 
-func wanted(q *query) func(*board.Key) bool {
+// wanted tells which keys of the picture a query asks for.
+func wanted(p *board.Picture, q *query) func(key int) bool {
 	tenant, route, part := q.text("tenant"), q.text("route"), q.text("q")
-	return func(k *board.Key) bool {
+	return func(key int) bool {
+		k := &p.Keys[key]
 		return (tenant == "" || k.Tenant == tenant) && (route == "" || k.Route == route) &&
 			(part == "" || strings.Contains(k.Tenant, part) || strings.Contains(k.Route, part))
 	}
-}
-
-func pressed(p *board.Picture, want func(*board.Key) bool, size int) Page[board.Key] {
-	items := []board.Key{}
-	for _, i := range p.Pressed {
-		if len(items) == size {
-			break
-		}
-		if want(&p.Keys[i]) {
-			items = append(items, p.Keys[i])
-		}
-	}
-	return Page[board.Key]{Items: items}
 }

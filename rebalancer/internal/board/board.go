@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ type Ledger interface {
 // Collector knows the demand. Slices of loads are in the order of regions.
 type Collector interface {
 	Demand(now time.Time, regions []string) []plan.Demand
+	Survey(now time.Time, regions []string) collect.Survey
+	Loads(now time.Time, names []limit.Key, regions []string) []plan.Demand
 	Regions(now time.Time) []collect.RegionStatus
 	Details(now time.Time, name limit.Key, regions []string) []collect.Detail
 }
@@ -31,6 +34,8 @@ type Board struct {
 
 	mu     sync.Mutex
 	mirror ledger.Mirror
+	moved  []limit.Key // of the mirror's splits, in order, as of epoch
+	epoch  int64
 	last   *Picture
 	took   time.Duration
 }
@@ -50,7 +55,23 @@ func (b *Board) Picture(ctx context.Context) (*Picture, error) {
 	return b.draw(ctx)
 }
 
-// Key is one key with its details, and the picture it is in; or, if nobody has used it lately, the key as it would begin.
+// Keys draws the named keys as they are now, by the ledger as it was last read. A key that nobody has used lately is as it would begin.
+func (b *Board) Keys(names []limit.Key) []Key {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.drawKeys(names, time.Now())
+}
+
+func (b *Board) drawKeys(names []limit.Key, now time.Time) []Key {
+	d := drawing{mirror: &b.mirror, now: now}
+	keys := make([]Key, len(names))
+	for i, demand := range b.collector.Loads(now, names, b.regions()) {
+		keys[i] = d.draw(demand.Key, demand.Loads)
+	}
+	return keys
+}
+
+// Key is one key with its details, and the picture of the same moment.
 func (b *Board) Key(ctx context.Context, name limit.Key) (Key, *Picture, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,16 +79,9 @@ func (b *Board) Key(ctx context.Context, name limit.Key) (Key, *Picture, error) 
 	if p == nil {
 		return Key{}, nil, err
 	}
-	k := drawKey(&b.mirror, name, time.Now())
-	if seen, ok := p.Find(name.Tenant, name.Route); ok {
-		k = *seen
-		k.Regions = slices.Clone(seen.Regions)
-	}
-	names := make([]string, len(k.Regions))
-	for i := range k.Regions {
-		names[i] = k.Regions[i].Region
-	}
-	for i, d := range b.collector.Details(time.Now(), name, names) {
+	now := time.Now()
+	k := b.drawKeys([]limit.Key{name}, now)[0]
+	for i, d := range b.collector.Details(now, name, b.regions()) {
 		k.Regions[i].detail(&d)
 	}
 	return k, p, nil
@@ -82,13 +96,27 @@ func (b *Board) draw(ctx context.Context) (*Picture, error) {
 	if err := b.ledger.Refresh(ctx, &b.mirror); err != nil {
 		return b.last, err
 	}
+	b.last = newPicture(&b.mirror, b.collector.Survey(now, b.regions()), b.movedKeys(), b.collector.Regions(now), now)
+	b.took = time.Since(now)
+	return b.last, nil
+}
+
+func (b *Board) regions() []string {
 	names := make([]string, len(b.mirror.Regions))
 	for i, r := range b.mirror.Regions {
 		names[i] = r.Name
 	}
-	b.last = Draw(&b.mirror, b.collector.Demand(now, names), b.collector.Regions(now), now)
-	b.took = time.Since(now)
-	return b.last, nil
+	return names
+}
+
+// movedKeys are those of the mirror's splits, in order. They are sorted anew only when there are others than before: a mirror
+// never drops a split, unless it begins anew.
+func (b *Board) movedKeys() []limit.Key {
+	if len(b.moved) != len(b.mirror.Splits) || b.epoch != b.mirror.Revision.Epoch {
+		b.epoch = b.mirror.Revision.Epoch
+		b.moved = slices.SortedFunc(maps.Keys(b.mirror.Splits), collect.CompareKeys)
+	}
+	return b.moved
 }
 
 // Knowledge is what a plan rests on now. Nothing of it is shared with the board.

@@ -1,8 +1,9 @@
 package board
 
 import (
+	"cmp"
 	"maps"
-	"sort"
+	"slices"
 	"time"
 
 	"partidor.dev/partidor/rebalancer/internal/collect"
@@ -19,10 +20,11 @@ type Picture struct {
 	// Parameters that the ledger sets, as they stand there, whoever leads.
 	Parameters map[string]ledger.Parameter
 	Regions    []Region
-	// Keys in the order of tenant and route.
-	Keys []Key
-	// Pressed are indexes into Keys of those that are refused anything, most refused first.
-	Pressed []int
+	// Keys in the order of tenant and route: those in use, and those whose shares have moved. What is to be seen of one is drawn
+	// when it is looked at.
+	Keys []limit.Key
+	// Rates of key i in region j, at i·(number of regions) + j.
+	Rates []collect.Rate
 }
 
 // Region is one region and what is heard of it.
@@ -86,25 +88,74 @@ type Share struct {
 	Moves   []collect.ShareMove `json:"moves,omitempty"`
 }
 
-// Find the key in the picture.
-func (p *Picture) Find(tenant, route string) (*Key, bool) {
-	i := p.Search(tenant, route)
-	if i < len(p.Keys) && p.Keys[i].Tenant == tenant && p.Keys[i].Route == route {
-		return &p.Keys[i], true
-	}
-	return nil, false
-}
-
 // Search is the index of the first key at or after (tenant, route).
 func (p *Picture) Search(tenant, route string) int {
-	return sort.Search(len(p.Keys), func(i int) bool {
-		k := &p.Keys[i]
-		return k.Tenant > tenant || k.Tenant == tenant && k.Route >= route
+	i, _ := slices.BinarySearchFunc(p.Keys, limit.Key{Tenant: tenant, Route: route}, collect.CompareKeys)
+	return i
+}
+
+// Rate of a key in all regions together, in tokens per second.
+func (p *Picture) Rate(key int) (offered, refused float64) {
+	n := len(p.Regions)
+	for _, r := range p.Rates[key*n : (key+1)*n] {
+		offered += float64(r.Offered)
+		refused += float64(r.Refused)
+	}
+	return offered, refused
+}
+
+// MostRefused are the indexes of at most n wanted keys: the most refused first, then those that offer most.
+func (p *Picture) MostRefused(n int, want func(key int) bool) []int {
+	return p.foremost(n, want, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.refused, a.refused), cmp.Compare(b.offered, a.offered), cmp.Compare(a.key, b.key))
 	})
 }
 
-// Draw makes the picture. demand has its loads in the order of m.Regions.
-func Draw(m *ledger.Mirror, demand []plan.Demand, heard []collect.RegionStatus, now time.Time) *Picture {
+// MostOffered are the indexes of at most n wanted keys, those that offer most first.
+func (p *Picture) MostOffered(n int, want func(key int) bool) []int {
+	return p.foremost(n, want, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.offered, a.offered), cmp.Compare(a.key, b.key))
+	})
+}
+
+type candidate struct {
+	key              int
+	offered, refused float64
+}
+
+// foremost keeps the best 2n at most, so that hundreds of thousands of keys are never sorted.
+func (p *Picture) foremost(n int, want func(key int) bool, compare func(a, b candidate) int) []int {
+	if n <= 0 {
+		return nil
+	}
+	best := make([]candidate, 0, 2*n)
+	cut := func() {
+		slices.SortFunc(best, compare)
+		best = best[:min(n, len(best))]
+	}
+	var worst *candidate // of the n best, once there are so many
+	for i := range p.Keys {
+		offered, refused := p.Rate(i)
+		c := candidate{i, offered, refused}
+		if worst != nil && compare(c, *worst) > 0 || !want(i) {
+			continue
+		}
+		if best = append(best, c); len(best) == 2*n {
+			cut()
+			worst = new(best[n-1])
+		}
+	}
+	cut()
+	out := make([]int, len(best))
+	for i, c := range best {
+		out[i] = c.key
+	}
+	return out
+}
+
+// newPicture has everything but the drawing of keys. The survey has its rates in the order of m.Regions; others are the keys whose
+// shares have moved, in order.
+func newPicture(m *ledger.Mirror, survey collect.Survey, others []limit.Key, heard []collect.RegionStatus, now time.Time) *Picture {
 	p := &Picture{At: now, Revision: m.Revision, Regions: make([]Region, len(m.Regions)), Parameters: maps.Clone(m.Parameters)}
 	for i, r := range m.Regions {
 		p.Regions[i] = Region{Region: r, Silence: -1}
@@ -116,38 +167,52 @@ func Draw(m *ledger.Mirror, demand []plan.Demand, heard []collect.RegionStatus, 
 			}
 		}
 	}
-	d := drawing{Picture: p, mirror: m, now: now, seen: make(map[limit.Key]struct{}, len(demand))}
-	p.Keys = make([]Key, 0, max(len(demand), len(m.Splits)))
-	for i := range demand {
-		d.add(demand[i].Key, demand[i].Loads)
+	p.fill(survey, others)
+	for i := range p.Rates {
+		r := &p.Regions[i%len(p.Regions)]
+		r.Offered += float64(p.Rates[i].Offered)
+		r.Refused += float64(p.Rates[i].Refused)
 	}
-	none := make([]plan.Load, len(m.Regions))
-	for key := range m.Splits {
-		if _, ok := d.seen[key]; !ok {
-			d.add(key, none)
-		}
-	}
-	d.sort()
 	return p
 }
 
-// drawKey is one key as it would begin: nobody has used it lately.
-func drawKey(m *ledger.Mirror, name limit.Key, now time.Time) Key {
-	d := drawing{Picture: &Picture{Regions: make([]Region, len(m.Regions))}, mirror: m, now: now, seen: map[limit.Key]struct{}{}}
-	d.add(name, make([]plan.Load, len(m.Regions)))
-	return d.Keys[0]
+// fill joins the keys in use with the others.
+func (p *Picture) fill(survey collect.Survey, others []limit.Key) {
+	missing := make([]limit.Key, 0, len(others))
+	at := 0
+	for _, key := range others {
+		for at < len(survey.Keys) && collect.CompareKeys(survey.Keys[at], key) < 0 {
+			at++
+		}
+		if at == len(survey.Keys) || survey.Keys[at] != key {
+			missing = append(missing, key)
+		}
+	}
+	p.Keys, p.Rates = survey.Keys, survey.Rates
+	if len(missing) == 0 {
+		return
+	}
+	n := len(p.Regions)
+	p.Keys = collect.Merge(survey.Keys, missing, collect.CompareKeys)
+	p.Rates = make([]collect.Rate, len(p.Keys)*n)
+	at = 0
+	for i, key := range p.Keys {
+		if at < len(survey.Keys) && survey.Keys[at] == key {
+			copy(p.Rates[i*n:(i+1)*n], survey.Rates[at*n:])
+			at++
+		}
+	}
 }
 
+// drawing is some keys on their way into view.
 type drawing struct {
-	*Picture
 	mirror *ledger.Mirror
 	now    time.Time
-	seen   map[limit.Key]struct{}
 	rules  map[*limit.Rule]*rulesfile.Rule // many keys, few rules
 }
 
-func (d *drawing) add(key limit.Key, loads []plan.Load) {
-	d.seen[key] = struct{}{}
+// draw one key, with its loads in the order of the mirror's regions.
+func (d *drawing) draw(key limit.Key, loads []plan.Load) Key {
 	k := Key{Tenant: key.Tenant, Route: key.Route, Regions: make([]Share, len(d.mirror.Regions))}
 	match := d.mirror.Rules.Lookup(key, d.now)
 	if match.Rule != nil {
@@ -163,8 +228,6 @@ func (d *drawing) add(key limit.Key, loads []plan.Load) {
 		s.Offered, s.Refused = loads[i].Offered, loads[i].Refused
 		k.Offered += s.Offered
 		k.Refused += s.Refused
-		d.Regions[i].Offered += s.Offered
-		d.Regions[i].Refused += s.Refused
 		for j := range split.Regions {
 			if of := &split.Regions[j]; of.Region == r.Name {
 				s.fill(of, d.now)
@@ -175,7 +238,7 @@ func (d *drawing) add(key limit.Key, loads []plan.Load) {
 		}
 		k.Moved = k.Moved || s.Base != nil
 	}
-	d.Keys = append(d.Keys, k)
+	return k
 }
 
 func (s *Share) fill(of *ledger.RegionShare, now time.Time) {
@@ -198,17 +261,4 @@ func (d *drawing) rule(m ledger.Match) *rulesfile.Rule {
 	r := rulesfile.Of(m.Tenant, m.Route, m.Rule)
 	d.rules[m.Rule] = &r
 	return &r
-}
-
-func (d *drawing) sort() {
-	sort.Slice(d.Keys, func(i, j int) bool {
-		a, b := &d.Keys[i], &d.Keys[j]
-		return a.Tenant < b.Tenant || a.Tenant == b.Tenant && a.Route < b.Route
-	})
-	for i := range d.Keys {
-		if d.Keys[i].Refused > 0 {
-			d.Pressed = append(d.Pressed, i)
-		}
-	}
-	sort.SliceStable(d.Pressed, func(i, j int) bool { return d.Keys[d.Pressed[i]].Refused > d.Keys[d.Pressed[j]].Refused })
 }

@@ -20,44 +20,56 @@ func (t *Table) Refused(now time.Duration, regions []string) []plan.Demand {
 }
 
 // demand lists the keys that want tell true for, in name order, with one load per named region. A region that was never
-// heard is unknown. Rule, Last, Pins and LargestCost are left to the caller.
+// heard is unknown. Rule, Last and Pins are left to the caller.
 func (t *Table) demand(now time.Duration, regions []string, want func(*key) bool) []plan.Demand {
 	p := t.options.Parameters()
-	index := make([]int, len(regions))
-	known := make([]bool, len(regions))
+	index, known := t.find(now, regions)
+	keys := make([]*key, 0, len(t.keys))
+	for _, k := range t.order.all() {
+		t.refresh(now, k, index, p)
+		if want == nil || want(k) {
+			keys = append(keys, k)
+		}
+	}
+	loads := make([]plan.Load, len(keys)*len(regions))
+	out := make([]plan.Demand, len(keys))
+	for i, k := range keys {
+		own := loads[:len(regions):len(regions)]
+		loads = loads[len(regions):]
+		t.read(k, index, known, own)
+		out[i] = plan.Demand{Key: k.name, Loads: own}
+	}
+	return out
+}
+
+// find the named regions: where they stand, −1 for one that was never heard, and whether their numbers can be relied on.
+func (t *Table) find(now time.Duration, regions []string) (index []int, known []bool) {
+	index, known = make([]int, len(regions)), make([]bool, len(regions))
 	for i, name := range regions {
 		index[i] = -1
 		if r, ok := t.regions[name]; ok {
 			index[i], known[i] = r, t.known(now, r)
 		}
 	}
-	keys := make([]*key, 0, len(t.keys))
-	for _, k := range t.keys {
-		for _, r := range index {
-			if r >= 0 {
-				t.load(now, k, r, p)
-			}
-		}
-		if want == nil || want(k) {
-			keys = append(keys, k)
+	return index, known
+}
+
+// refresh closes the windows of a key that have passed.
+func (t *Table) refresh(now time.Duration, k *key, index []int, p plan.Parameters) {
+	for _, r := range index {
+		if r >= 0 {
+			t.load(now, k, r, p)
 		}
 	}
-	slices.SortFunc(keys, func(a, b *key) int {
-		return cmp.Or(cmp.Compare(a.name.Tenant, b.name.Tenant), cmp.Compare(a.name.Route, b.name.Route))
-	})
-	loads := make([]plan.Load, len(keys)*len(regions))
-	out := make([]plan.Demand, len(keys))
-	for i, k := range keys {
-		own := loads[:len(regions):len(regions)]
-		loads = loads[len(regions):]
-		for j, r := range index {
-			if r >= 0 {
-				own[j] = k.loads[r].read(known[j], t.options.Window)
-			}
+}
+
+// read the loads of a key that was refreshed.
+func (t *Table) read(k *key, index []int, known []bool, into []plan.Load) {
+	for j, r := range index {
+		if r >= 0 {
+			into[j] = k.loads[r].read(known[j], t.options.Window)
 		}
-		out[i] = plan.Demand{Key: k.name, Loads: own}
 	}
-	return out
 }
 
 // read is the load as the plan wants it.

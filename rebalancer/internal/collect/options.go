@@ -33,7 +33,7 @@ type Options struct {
 	SilentAfter time.Duration
 	// ForgetAfter without use a key is forgotten, 15 min by default.
 	ForgetAfter time.Duration
-	// MaxKeys (200,000), MaxInstances (1,024) and MaxRegions (64) bound the memory.
+	// MaxKeys (500,000), MaxInstances (1,024) and MaxRegions (64) bound the memory.
 	MaxKeys      int
 	MaxInstances int
 	MaxRegions   int
@@ -53,7 +53,7 @@ func (o Options) withDefaults() Options {
 	def(&o.Window, 5*time.Second)
 	def(&o.SilentAfter, 20*time.Second)
 	def(&o.ForgetAfter, 15*time.Minute)
-	bound(&o.MaxKeys, 200_000)
+	bound(&o.MaxKeys, 500_000)
 	bound(&o.MaxInstances, 1024)
 	bound(&o.MaxRegions, 64)
 	if o.Parameters == nil {

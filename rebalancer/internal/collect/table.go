@@ -23,6 +23,7 @@ type Table struct {
 	states      []region
 	instances   map[instanceName]*instance
 	keys        map[limit.Key]*key
+	order       order // of the keys
 	details     map[keyRegion]*detail
 	swept       time.Duration
 	over, short int // keys whose shares make more or less than a whole
@@ -218,6 +219,7 @@ func (t *Table) key(now time.Duration, name limit.Key) (*key, bool) {
 	}
 	k := &key{name: name, used: now}
 	t.keys[name] = k
+	t.order.add(k)
 	return k, true
 }
 
@@ -254,6 +256,7 @@ func (t *Table) Sweep(now time.Duration) {
 			delete(t.keys, name)
 		}
 	}
+	t.order.remove(gone)
 	t.forgetDetails(now, gone)
 	for i := range t.states {
 		t.states[i].live = 0

@@ -3,7 +3,6 @@ package upkeep
 import (
 	"context"
 	"log/slog"
-	"sort"
 	"time"
 
 	"partidor.dev/partidor/rebalancer/internal/board"
@@ -23,6 +22,8 @@ type Ledger interface {
 // Board shows the demand.
 type Board interface {
 	Picture(ctx context.Context) (*board.Picture, error)
+	// Keys are the named ones as they are now, in the given order.
+	Keys(names []limit.Key) []board.Key
 }
 
 // Options of a Keeper. All are needed.
@@ -96,37 +97,42 @@ func (k *Keeper) record(ctx context.Context, term int64, now time.Time) error {
 	if p == nil || err != nil {
 		return err // demand of an old picture would be recorded twice
 	}
-	return k.Ledger.RecordDemand(ctx, term, Points(p, now.UTC().Truncate(time.Second)))
+	offering := p.MostOffered(recordKeys, func(key int) bool { offered, _ := p.Rate(key); return offered > 0 })
+	names := make([]limit.Key, len(offering))
+	for i, at := range offering {
+		names[i] = p.Keys[at]
+	}
+	return k.Ledger.RecordDemand(ctx, term, Points(p, offering, k.Board.Keys(names), now.UTC().Truncate(time.Second)))
 }
 
-// Points is one minute of recorded demand: the keys that offer most, and the sum of the rest.
-func Points(p *board.Picture, at time.Time) []ledger.DemandPoint {
-	order := make([]int, 0, len(p.Keys))
-	for i := range p.Keys {
-		if p.Keys[i].Offered > 0 {
-			order = append(order, i)
-		}
-	}
-	sort.Slice(order, func(a, b int) bool { return p.Keys[order[a]].Offered > p.Keys[order[b]].Offered })
-	var points []ledger.DemandPoint
-	rest := make([]ledger.DemandPoint, len(p.Regions))
-	for i, r := range p.Regions {
-		rest[i] = ledger.DemandPoint{At: at, Tenant: limit.Wildcard, Route: limit.Wildcard, Region: r.Name}
-	}
-	for n, i := range order {
-		key := &p.Keys[i]
-		for j, s := range key.Regions {
-			if n >= recordKeys {
-				rest[j].Offered += float32(s.Offered)
-				rest[j].Refused += float32(s.Refused)
-				continue
-			}
+// Points is one minute of recorded demand: the keys that offer most, which stand in the picture at the given places, and the sum
+// of the rest.
+func Points(p *board.Picture, places []int, most []board.Key, at time.Time) []ledger.DemandPoint {
+	n := len(p.Regions)
+	points := make([]ledger.DemandPoint, 0, (len(most)+1)*n)
+	for _, key := range most {
+		for _, s := range key.Regions {
 			points = append(points, ledger.DemandPoint{At: at, Tenant: key.Tenant, Route: key.Route, Region: s.Region,
 				Offered: float32(s.Offered), Refused: float32(s.Refused), Share: s.Share})
 		}
 	}
-	if len(order) > recordKeys {
-		points = append(points, rest...)
+	if len(most) < recordKeys {
+		return points // there are no others
+	}
+	named := make(map[int]bool, len(places))
+	for _, key := range places {
+		named[key] = true
+	}
+	offered, refused := make([]float64, n), make([]float64, n)
+	for i, r := range p.Rates {
+		if !named[i/n] {
+			offered[i%n] += float64(r.Offered)
+			refused[i%n] += float64(r.Refused)
+		}
+	}
+	for j, r := range p.Regions {
+		points = append(points, ledger.DemandPoint{At: at, Tenant: limit.Wildcard, Route: limit.Wildcard, Region: r.Name,
+			Offered: float32(offered[j]), Refused: float32(refused[j])})
 	}
 	return points
 }

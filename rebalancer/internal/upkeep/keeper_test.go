@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"partidor.dev/partidor/rebalancer/internal/board"
+	"partidor.dev/partidor/rebalancer/internal/collect"
 	"partidor.dev/partidor/rebalancer/internal/ledger"
 	"partidor.dev/partidor/rebalancer/internal/parameter"
+	"partidor.dev/partidor/shared/limit"
 )
 
 // shelf counts what is kept, and fails when told to.
@@ -38,6 +40,8 @@ func (s *shelf) Age(_ context.Context, _ int64, keep time.Duration) (int64, erro
 	s.keep = keep
 	return 1, nil
 }
+
+func (s *shelf) Keys([]limit.Key) []board.Key { return nil }
 
 func (s *shelf) Picture(context.Context) (*board.Picture, error) { return &board.Picture{}, nil }
 
@@ -77,18 +81,51 @@ func TestPointsAreBounded(t *testing.T) {
 	p := &board.Picture{Regions: make([]board.Region, 2)}
 	p.Regions[0].Name, p.Regions[1].Name = "eu", "us"
 	for i := range 1000 {
-		k := board.Key{Tenant: fmt.Sprintf("t%04d", i), Route: "r", Offered: float64(i), Regions: []board.Share{{Region: "eu", Offered: float64(i)}, {Region: "us"}}}
-		p.Keys = append(p.Keys, k)
+		p.Keys = append(p.Keys, limit.Key{Tenant: fmt.Sprintf("t%04d", i), Route: "r"})
+		p.Rates = append(p.Rates, collect.Rate{Offered: float32(i)}, collect.Rate{})
 	}
-	points := Points(p, time.Time{})
+	kept := &minute{}
+	k := &Keeper{Options{Ledger: kept, Board: &hall{picture: p}, Parameters: parameter.Default, Logger: slog.New(slog.DiscardHandler)}}
+	if err := k.record(t.Context(), 1, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	points := kept.points
 	if len(points) != 2*recordKeys+2 {
 		t.Fatalf("%d points, want %d keys and the rest in two regions", len(points), recordKeys)
 	}
-	if points[0].Tenant != "t0999" {
-		t.Errorf("the first is %s, want the key that offers most", points[0].Tenant)
+	if points[0].Tenant != "t0999" || points[0].Offered != 999 {
+		t.Errorf("the first is %+v, want the key that offers most", points[0])
 	}
 	rest := points[len(points)-2]
 	if want := float32(799 * 800 / 2); rest.Tenant != "*" || rest.Region != "eu" || rest.Offered != want {
 		t.Errorf("the rest is %+v, want %v in eu", rest, want)
 	}
+}
+
+// minute keeps the points it is given.
+type minute struct {
+	shelf
+	points []ledger.DemandPoint
+}
+
+func (m *minute) RecordDemand(_ context.Context, _ int64, points []ledger.DemandPoint) error {
+	m.points = points
+	return nil
+}
+
+// hall has one picture, and draws keys by its rates.
+type hall struct{ picture *board.Picture }
+
+func (h *hall) Picture(context.Context) (*board.Picture, error) { return h.picture, nil }
+
+func (h *hall) Keys(names []limit.Key) []board.Key {
+	keys := make([]board.Key, len(names))
+	for i, name := range names {
+		keys[i] = board.Key{Tenant: name.Tenant, Route: name.Route}
+		at := h.picture.Search(name.Tenant, name.Route)
+		for j, r := range h.picture.Regions {
+			keys[i].Regions = append(keys[i].Regions, board.Share{Region: r.Name, Offered: float64(h.picture.Rates[at*len(h.picture.Regions)+j].Offered)})
+		}
+	}
+	return keys
 }

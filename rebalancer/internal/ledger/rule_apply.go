@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -22,10 +23,18 @@ type RulePlan struct {
 	Revision limit.Revision `json:"revision"`
 }
 
+// planningTime bounds how long a process that is stopped in the middle of applying rules keeps others from writing rules.
+const planningTime = time.Minute
+
 // ApplyRules makes the rules as declared, all or none, in one revision. With prune, rules that are not declared are
 // deleted. The rules are valid and no key has two. The condition is about the revision of the rules as a whole.
 func (p *Postgres) ApplyRules(ctx context.Context, e Edit, rules []rulesfile.Rule, prune bool) (plan RulePlan, err error) {
 	err = p.edit(ctx, "apply rules", e, func(tx pgx.Tx) error {
+		// Between its statements this transaction plans, for seconds where rules are hundreds of thousands. What it holds locked are
+		// the rules, which no leader waits for.
+		if _, err := tx.Exec(ctx, `SELECT set_config('idle_in_transaction_session_timeout', $1, true)`, fmt.Sprint(planningTime.Milliseconds())); err != nil {
+			return err
+		}
 		// The plan must be what is done: nobody else writes rules meanwhile; readers are not held up.
 		if _, err := tx.Exec(ctx, `LOCK TABLE rate_limit_rule IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return err

@@ -175,11 +175,11 @@ func TestNobodyIsRecovered(t *testing.T) {
 			}
 			s := &silence{keeper: w.keeper(), term: 7, done: map[string]bool{}}
 			var m ledger.Mirror
+			_ = s.watch(t.Context(), &m) // from here on renewals are answered
 			eventually(t, "they are heard", func() bool {
 				for region, fences := range c.call {
 					w.renew(t, region, 10, fences)
 				}
-				_ = s.watch(t.Context(), &m)
 				for region := range c.call {
 					if w.voter.life(region) == 0 {
 						return false
@@ -187,12 +187,13 @@ func TestNobodyIsRecovered(t *testing.T) {
 				}
 				return true
 			})
-			heard := time.Now()
-			saw := false
-			eventually(t, "long enough", func() bool {
-				saw = s.watch(t.Context(), &m) != nil || saw
-				return time.Since(heard) > 4*(brief.Lease+brief.Margin) && saw == c.problem
-			})
+			heard := time.Now() // by now; nobody looks while one is silent and the other is not yet
+			eventually(t, "long enough", func() bool { return time.Since(heard) > 4*(brief.Lease+brief.Margin) })
+			for range 3 {
+				if err := s.watch(t.Context(), &m); (err != nil) != c.problem {
+					t.Errorf("a look at them ends with %v", err)
+				}
+			}
 			if len(w.record.claims) > 0 {
 				t.Errorf("claimed %+v", w.record.claims)
 			}

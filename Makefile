@@ -51,7 +51,6 @@ CHAOS_FLAGS ?=
 chaos: ## three regions under traffic while links, processes, Redis, NATS and PostgreSQL fail; every limit must hold
 	$(GO) test -tags chaos -count=1 -v -timeout 3h -run '^TestChaos$$' ./deploy/e2e -args $(CHAOS_FLAGS)
 
-# bench writes .cache/bench.json and .cache/bench.md beside what it prints; BENCH_FLAGS="-sections limiter" runs a part of it.
 # The console's test is apart from `check`: a browser takes minutes to install.
 .PHONY: console-test
 console-test: ## the console in a real Chromium: an operator's steps, seen in the ledger; SHOTS=DIR keeps screenshots
@@ -59,6 +58,7 @@ console-test: ## the console in a real Chromium: an operator's steps, seen in th
 	npm ci --prefix rebalancer/internal/console/browser --no-audit --no-fund
 	$(GO) test -tags browser -count=1 -timeout 10m ./rebalancer/app -run '^TestConsoleInChromium$$'
 
+# bench writes .cache/bench.json and .cache/bench.md beside what it prints; BENCH_FLAGS="-sections limiter" runs a part of it.
 .PHONY: bench
 bench: | $(CACHE) ## limiter and gateway beside their peers, and every target of speed; about ten minutes
 	$(GO) run ./deploy/bench -out $(CACHE)/bench.json -md $(CACHE)/bench.md $(BENCH_FLAGS)

@@ -179,6 +179,13 @@ func TestLogins(t *testing.T) {
 		{"rebalancer", `UPDATE rate_limit_rule SET capacity = 300, reason = 'test'`, true},
 		{"rebalancer", `UPDATE leader SET renewals = renewals + 1`, true},
 		{"rebalancer", `SELECT count(*) FROM history`, true},
+		{"rebalancer", `INSERT INTO history (kind, operation, actor, at) VALUES ('rule', 'update', 'x', now() - interval '8 days')`, true},
+		{"rebalancer", `DELETE FROM history WHERE at < now() - interval '7 days'`, true}, // ageing
+		{"rebalancer", `DELETE FROM history WHERE at > now() - interval '1 day'`, false},
+		{"rebalancer", `UPDATE history SET actor = 'somebody else'`, false},
+		{"rebalancer", `UPDATE rule_history SET at = now() - interval '8 days'`, false},
+		{"rebalancer", `DELETE FROM rule_history`, false},
+		{"rebalancer", `DROP TRIGGER history_stays ON history`, false},
 		{"rebalancer", `DROP TABLE history`, false},
 		{"rebalancer", `ALTER TABLE rate_limit_rule DISABLE TRIGGER ALL`, false},
 		{"rebalancer", `TRUNCATE history`, false},

@@ -5,7 +5,7 @@
 --
 --   login                       for                            may
 --   partidor_owner_login        rebalancer migrate             change the schema, and nothing else is it used for
---   partidor_rebalancer_login   rebalancers                    read and write everything, not change the schema
+--   partidor_rebalancer_login   rebalancers                    read and write everything but past history, not change the schema
 --   partidor_gateway_login      gateways                       read rules, tenants, digests of keys, regions, parameters
 --   partidor_operator_login     people with psql               edit rules, tenants, keys, regions, parameters; recorded
 --   partidor_backup_login       pg_dump                        read everything

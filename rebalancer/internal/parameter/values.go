@@ -33,11 +33,14 @@ func Default() Values {
 	return Values{Plan: plan.DefaultParameters(), FastLoop: true, HistoryDays: 90}
 }
 
+// leastHistoryDays is also what the ledger holds to: no younger entry can be dropped (migration 00016).
+const leastHistoryDays = 7
+
 // Validate reports every parameter outside its bounds, by name.
 func (v Values) Validate() error {
 	err := v.Plan.Validate()
-	if v.HistoryDays < 1 || v.HistoryDays > 3650 {
-		err = errors.Join(err, fmt.Errorf("history_days: %d, must be from 1 to 3650", v.HistoryDays))
+	if v.HistoryDays < leastHistoryDays || v.HistoryDays > 3650 {
+		err = errors.Join(err, fmt.Errorf("history_days: %d, must be from %d to 3650", v.HistoryDays, leastHistoryDays))
 	}
 	return err
 }

@@ -32,7 +32,7 @@ func TestWithSetsAndRefuses(t *testing.T) {
 		{"floor", `"-Inf%"`, "floor: -Inf"},
 		{"paused", `"yes"`, "true or false"},
 		{"cycel", `"30s"`, "no such parameter"},
-		{"history_days", `0`, "history_days: 0"},
+		{"history_days", `6`, "history_days: 6, must be from 7 to 3650"},
 		{"frozen_tenants", `["*"]`, "wildcard"},
 		{"control_domain", `3`, "control_domain: must be a name"},
 		{"control_domain", `"a\u0000b"`, "control_domain: name"},

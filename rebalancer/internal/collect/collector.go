@@ -3,6 +3,7 @@ package collect
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,8 +22,9 @@ type Collector struct {
 	start   time.Time
 	metrics *metrics
 
-	mu    sync.Mutex
-	table *Table
+	mu       sync.Mutex
+	table    *Table
+	expected map[string]bool
 }
 
 // New makes a collector that has heard nothing yet.
@@ -137,6 +139,26 @@ func (c *Collector) Regions(now time.Time) []RegionStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.table.status(now.Sub(c.start))
+}
+
+// Expect says which regions there are that ought to be heard: what is known of others is told only while they speak. A leader knows
+// them from the ledger; who does not lead expects nobody.
+func (c *Collector) Expect(regions []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expected = make(map[string]bool, len(regions))
+	for _, name := range regions {
+		c.expected[name] = true
+	}
+}
+
+// watched are the regions whose silence matters: those that are expected, and those that speak.
+func (c *Collector) watched() []RegionStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(c.table.status(c.now()), func(r RegionStatus) bool {
+		return !c.expected[r.Name] && r.Silence > c.options.SilentAfter
+	})
 }
 
 // Details of a key, one per named region.

@@ -5,6 +5,7 @@ import (
 
 	"partidor.dev/partidor/rebalancer/internal/plan"
 	"partidor.dev/partidor/shared/limit"
+	"partidor.dev/partidor/shared/wire"
 )
 
 // counts of tokens in one window.
@@ -27,6 +28,16 @@ type load struct {
 	shareAt time.Duration
 	// life of the region when the estimate began: a region that was silent in between begins anew.
 	life int
+}
+
+// believes tells whether a report's share is what the region holds. An instance that decides without its store goes on saying the share
+// that it last saw, and so does one that has decided nothing lately: neither may overrule another that asks the store now.
+func (l *load) believes(now time.Duration, ku *wire.KeyUsage, grew bool) bool {
+	from := func(s limit.Source) bool { return int(s) < len(ku.Sources) && ku.Sources[s] > 0 }
+	if from(limit.SourceFallback) && !from(limit.SourceRedis) && !from(limit.SourceMemory) {
+		return false
+	}
+	return grew || l.share == 0 || now-l.shareAt > freshFor
 }
 
 // advance closes every window before the one preceding now's.

@@ -29,7 +29,7 @@ func newMetrics(meter metric.Meter, c *Collector) (*metrics, error) {
 	var silence metric.Float64ObservableGauge
 	var instances metric.Int64ObservableGauge
 	silence, errs[3] = meter.Float64ObservableGauge("partidor.collect.region.silence", metric.WithUnit("s"),
-		metric.WithDescription("Time since a region was last heard."))
+		metric.WithDescription("Time since a region was last heard; of regions that were removed or declared dead only while they speak."))
 	instances, errs[4] = meter.Int64ObservableGauge("partidor.collect.region.instances", metric.WithUnit("{instance}"),
 		metric.WithDescription("Instances of a region that are alive."))
 	m.tokens, errs[5] = meter.Float64Counter("partidor.collect.tokens", metric.WithUnit("{token}"),
@@ -49,7 +49,7 @@ func newMetrics(meter metric.Meter, c *Collector) (*metrics, error) {
 		over, short := c.Torn()
 		o.ObserveInt64(torn, int64(over), tornOver)
 		o.ObserveInt64(torn, int64(short), tornShort)
-		for _, r := range c.Regions(c.options.Clock()) {
+		for _, r := range c.watched() {
 			region := metric.WithAttributes(telemetry.AttributeRegion.String(r.Name))
 			o.ObserveFloat64(silence, r.Silence.Seconds(), region)
 			o.ObserveInt64(instances, int64(r.Instances), region)

@@ -177,8 +177,12 @@ func (t *Table) count(now time.Duration, in *instance, u *wire.Usage, ku *wire.K
 	in.counters[k] = counter{ku.Admitted, ku.Refused, u.ElapsedMillis}
 	l := t.load(now, k, in.region, p)
 	t.note(now, keyRegion{k, in.region}, u.Instance, ku, l.share)
-	if ku.Share > 0 && ku.Share <= limit.Whole {
+	grew := (counted || in.complete) && (ku.Admitted > last.admitted || ku.Refused > last.refused)
+	if ku.Share > 0 && ku.Share <= limit.Whole && l.believes(now, ku, grew) {
 		l.share, l.tokens = ku.Share, ku.Tokens
+		if grew {
+			l.shareAt = now
+		}
 	}
 	from := max(last.elapsed, in.unchangedUntil(u.ElapsedMillis))
 	switch {
@@ -197,9 +201,6 @@ func (t *Table) count(now time.Duration, in *instance, u *wire.Usage, ku *wire.K
 	if c.offered > 0 {
 		k.used = now
 		t.options.Counted(c.offered-c.refused, c.refused)
-		if ku.Share > 0 {
-			l.shareAt = now
-		}
 		l.add(c, now-span, now, t.options.Window)
 	}
 }

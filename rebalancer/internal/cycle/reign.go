@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -81,6 +82,7 @@ func (l *reign) refresh(ctx context.Context, now time.Time) error {
 		return err
 	}
 	l.refreshed = now
+	l.options.Collector.Expect(names(slices.DeleteFunc(slices.Clone(l.mirror.Regions), func(r ledger.Region) bool { return r.State == ledger.RegionDead })))
 	set := make(map[string]json.RawMessage, len(l.mirror.Parameters))
 	for name, p := range l.mirror.Parameters {
 		set[name] = p.Value

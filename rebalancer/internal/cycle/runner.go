@@ -35,6 +35,8 @@ type Collector interface {
 	Demand(now time.Time, regions []string) []plan.Demand
 	Refused(now time.Time, regions []string) []plan.Demand
 	Regions(now time.Time) []collect.RegionStatus
+	// Expect says which regions ought to be heard.
+	Expect(regions []string)
 }
 
 // Adviser tells the regions what to give, until they have.
@@ -123,6 +125,7 @@ func (r *Runner) Parameters() parameter.Values {
 // Lead runs cycles until ctx ends.
 func (r *Runner) Lead(ctx context.Context, term int64) {
 	defer r.options.Adviser.Forget()
+	defer r.options.Collector.Expect(nil)
 	l := &reign{Runner: r, term: term}
 	// The collector has listened all along, so a new leader need not wait a whole cycle.
 	l.next = time.Now().Add(min(r.cycle(), r.Parameters().Plan.EarlyAfter))

@@ -34,6 +34,8 @@ type rig struct {
 	advised []advise.Cycle
 	moves   []plan.Move
 	loads   []plan.Load
+	// expected are the regions that ought to be heard.
+	expected []string
 	*Runner
 }
 
@@ -89,6 +91,12 @@ func (r *rig) Refused(now time.Time, regions []string) []plan.Demand { return r.
 
 func (r *rig) Regions(time.Time) []collect.RegionStatus {
 	return []collect.RegionStatus{{Name: "eu", Known: true, Instances: 1}, {Name: "us", Known: true, Instances: 1}}
+}
+
+func (r *rig) Expect(regions []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.expected = regions
 }
 
 func (r *rig) Send(_ context.Context, c advise.Cycle, _ []plan.Region, moves []plan.Move) error {
@@ -263,6 +271,28 @@ func TestFrozenAndPinned(t *testing.T) {
 }
 
 // TestRestart is case limits 26: a new leader plans from the ledger, and what regions claim raises no share by itself.
+// What is dead or removed is not waited for, and nobody is by who does not lead.
+func TestOnlyLivingRegionsAreExpected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.mirror.Regions = append(r.mirror.Regions, ledger.Region{Name: "ap", State: ledger.RegionDead})
+		r.loads = append(r.loads, plan.Load{})
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		time.AfterFunc(20*time.Second, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if !slices.Equal(r.expected, []string{"eu", "us"}) {
+				t.Errorf("expected are %v", r.expected)
+			}
+		})
+		r.Lead(ctx, 1)
+		if r.expected != nil {
+			t.Errorf("after the reign %v are expected", r.expected)
+		}
+	})
+}
+
 func TestRestart(t *testing.T) {
 	r := newRig(t)
 	r.mirror.Splits[key] = ledger.Split{Key: key, Regions: []ledger.RegionShare{{Region: "eu", Target: 400_000}, {Region: "us", Target: 600_000}}}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"partidor.dev/partidor/shared/config"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rulesfile"
 )
@@ -34,15 +36,7 @@ func (p *rulePlan) empty() bool { return len(p.Create)+len(p.Update)+len(p.Delet
 
 // readFile reads a rules file; "-" is the standard input.
 func (t *tool) readFile(name string) (*rulesfile.File, error) {
-	var (
-		data []byte
-		err  error
-	)
-	if name == "-" {
-		data, err = io.ReadAll(t.in)
-	} else {
-		data, err = os.ReadFile(name)
-	}
+	data, err := t.read(name)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -51,6 +45,54 @@ func (t *tool) readFile(name string) (*rulesfile.File, error) {
 		return nil, usageError{err}
 	}
 	return f, nil
+}
+
+func (t *tool) read(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(t.in)
+	}
+	return os.ReadFile(name)
+}
+
+// elsewhere are the sections of a rules file that are not rules, and who makes what they say.
+var elsewhere = []struct {
+	section, command string
+	written          func(*rulesfile.File) bool
+}{
+	{"regions", "partidorctl regions apply", func(f *rulesfile.File) bool { return len(f.Regions) > 0 }},
+	{"default", "the configuration of gateways and rebalancers", func(f *rulesfile.File) bool { return f.Default != nil }},
+	{"tenants", "partidorctl plans assign", func(f *rulesfile.File) bool { return len(f.Tenants) > 0 }},
+	{"api_keys", "partidorctl keys create", func(f *rulesfile.File) bool { return len(f.APIKeys) > 0 }},
+}
+
+// readRules reads a file of rules. What else stands in it would be left out, so it is refused by name and line, unless the operator
+// says that only the rules count.
+func (t *tool) readRules(name string, only bool) ([]rulesfile.Rule, error) {
+	data, err := t.read(name)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	f, err := rulesfile.Parse(name, data)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	if only {
+		return f.Rules, nil
+	}
+	doc, err := config.Parse(name, data)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	var faults []error
+	for _, e := range elsewhere {
+		if e.written(f) {
+			faults = append(faults, fmt.Errorf("%s:%d: %s: only rules are applied; that is made by %s, or say --rules-only to leave it", name, doc.Line(e.section), e.section, e.command))
+		}
+	}
+	if len(faults) > 0 {
+		return nil, usageError{errors.Join(faults...)}
+	}
+	return f.Rules, nil
 }
 
 // tryRules is the plan, makeRules its execution, if the rules still are what the plan was made for.
@@ -89,15 +131,15 @@ func (t *tool) planTable(p *rulePlan) {
 }
 
 func rulesDiff(t *tool) *cobra.Command {
-	file, prune := "", false
+	file, prune, only := "", false, false
 	c := &cobra.Command{
 		Use: "diff -f FILE", Short: "What apply would change; exit code 3 where there is anything", Args: args(cobra.NoArgs),
 		RunE: t.run(func(cmd *cobra.Command, _ []string, c *client) error {
-			f, err := t.readFile(file)
+			rules, err := t.readRules(file, only)
 			if err != nil {
 				return err
 			}
-			p, err := tryRules(cmd.Context(), c, ruleSet{Rules: f.Rules, Prune: prune})
+			p, err := tryRules(cmd.Context(), c, ruleSet{Rules: rules, Prune: prune})
 			if err != nil {
 				return err
 			}
@@ -111,22 +153,24 @@ func rulesDiff(t *tool) *cobra.Command {
 		}),
 	}
 	c.Flags().StringVarP(&file, "file", "f", "-", "rules file; - is the standard input")
+	c.Flags().BoolVar(&only, "rules-only", false, "leave out what else the file says: regions, tenants, api_keys, default")
 	c.Flags().BoolVar(&prune, "prune", false, "count rules that are not in the file")
 	return c
 }
 
 func rulesApply(t *tool) *cobra.Command {
-	file, prune := "", false
+	file, prune, only := "", false, false
 	c := &cobra.Command{
 		Use: "apply -f FILE", Short: "Make the rules as the file says, all or none", Args: args(cobra.NoArgs),
 		Long: `Make the rules as the file says, all or none, after showing the plan. A file with one bad line changes nothing and names
-the line. Rules that are not in the file stay, unless --prune deletes them. Only the section rules counts.`,
+the line. Rules that are not in the file stay, unless --prune deletes them. A file that says more than rules is refused, unless
+--rules-only leaves the rest out.`,
 		RunE: t.run(func(cmd *cobra.Command, _ []string, c *client) error {
-			f, err := t.readFile(file)
+			rules, err := t.readRules(file, only)
 			if err != nil {
 				return err
 			}
-			set := ruleSet{Rules: f.Rules, Prune: prune, Reason: t.reason}
+			set := ruleSet{Rules: rules, Prune: prune, Reason: t.reason}
 			p, err := tryRules(cmd.Context(), c, set)
 			if err != nil {
 				return err
@@ -154,6 +198,7 @@ the line. Rules that are not in the file stay, unless --prune deletes them. Only
 		}),
 	}
 	c.Flags().StringVarP(&file, "file", "f", "-", "rules file; - is the standard input")
+	c.Flags().BoolVar(&only, "rules-only", false, "leave out what else the file says: regions, tenants, api_keys, default")
 	c.Flags().BoolVar(&prune, "prune", false, "delete the rules that are not in the file")
 	return t.changing(c)
 }

@@ -83,6 +83,9 @@ func (l *Local) worth(s *local) int {
 // where neither is known or no more may be used.
 func (s *local) confirmed(l *bucket.Limit, t Terms) limit.Share {
 	share := l.Base
+	if l.Rule.Algorithm != limit.TokenBucket {
+		share = l.Counting()
+	}
 	switch {
 	case s.seen:
 		share = s.share

@@ -166,6 +166,7 @@ func (b *Builder) SetRegions(regions []Region, at limit.Revision) error {
 		split[regions[i].Name] = regions[i].Base
 	}
 	b.next.home = split.Home()
+	b.next.past = pastOf(b.next.region, b.next.home, b.next.regions)
 	return nil
 }
 

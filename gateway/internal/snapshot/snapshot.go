@@ -14,6 +14,8 @@ type Region struct {
 	// Base is the region's part of every key that has never moved, Floor what it always keeps. While a change of the base
 	// split is under way the bases add up to less than limit.Whole.
 	Base, Floor limit.Share
+	// Earlier are the base shares before this one, oldest first, as far as is known.
+	Earlier []Earlier `json:",omitempty"`
 	// Domain is the failure domain the region counts for in votes.
 	Domain string
 }
@@ -38,7 +40,9 @@ type Snapshot struct {
 	base, floor limit.Share
 	regions     []Region
 	regionsAt   limit.Revision
-	control     string
+	// past is what changes of the base split replaced, where any of it can make share late.
+	past    []past
+	control string
 	// slow: the fast loop is switched off.
 	slow bool
 	// homes: tiny limits have a home region; home is where they are before they are first moved.

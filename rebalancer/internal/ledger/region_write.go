@@ -140,7 +140,7 @@ func checkRegions(ctx context.Context, tx pgx.Tx, c Condition, name string, exis
 	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM history WHERE kind = 'region' AND ($1 = '' OR name = $1)
 		AND (revision_epoch, revision_number) > ($2, $3) AND before - $4::text[] IS DISTINCT FROM after - $4::text[])`,
 		name, c.Revision.Epoch, c.Revision.Number,
-		[]string{"published_share", "updated_at", "updated_by", "reason", "revision_epoch", "revision_number"}).Scan(&changed)
+		[]string{"published_share", "earlier_shares", "updated_at", "updated_by", "reason", "revision_epoch", "revision_number"}).Scan(&changed)
 	if err == nil && changed {
 		err = ErrConflict
 	}

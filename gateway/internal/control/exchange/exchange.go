@@ -310,11 +310,12 @@ func (x *Exchange) tellMoved() {
 
 // limit is a key's limit as the snapshot has it.
 func (x *Exchange) limit(key limit.Key) (bucket.Limit, bool) {
-	m := x.o.Rules.Load().Lookup(key.Tenant, key.Route)
+	s := x.o.Rules.Load()
+	m := s.Lookup(key.Tenant, key.Route)
 	if m.Rule == nil {
 		return bucket.Limit{}, false
 	}
-	return bucket.Limit{Key: key, Rule: m.Rule, Revision: m.Revision, Base: m.Base, Floor: m.Floor, Moved: m.Moved}, true
+	return bucket.Limit{Key: key, Rule: m.Rule, Revision: m.Revision, Base: m.Base, Late: s.Late(&m), Floor: m.Floor, Moved: m.Moved}, true
 }
 
 func (x *Exchange) numbers(key limit.Key) (bucket.Numbers, bool) {

@@ -72,13 +72,14 @@ func (h *Home) serve(ctx context.Context, m *nats.Msg) {
 // decide takes from the own store, and again when the next token comes, as long as the reply is of use. It tells what was
 // charged, nil for nothing.
 func (h *Home) decide(ctx context.Context, ask *wire.Consume) (reply *wire.Consumed, charged *bucket.Limit) {
-	m := h.o.Rules.Load().Lookup(ask.Tenant, ask.Route)
+	snap := h.o.Rules.Load()
+	m := snap.Lookup(ask.Tenant, ask.Route)
 	if reply := byMode(&m, ask); reply != nil {
 		return reply, nil
 	}
 	lim := bucket.Limit{
 		Key: limit.Key{Tenant: ask.Tenant, Route: ask.Route}, Rule: m.Rule, Revision: m.Revision,
-		Base: m.Base, Floor: m.Floor, Moved: m.Moved, Cost: ask.Cost,
+		Base: m.Base, Late: snap.Late(&m), Floor: m.Floor, Moved: m.Moved, Cost: ask.Cost,
 	}
 	left := min(time.Duration(ask.BudgetMillis)*time.Millisecond, h.o.Budget)
 	for {

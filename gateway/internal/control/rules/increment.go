@@ -73,14 +73,14 @@ func (i *Increment) publish(holder *snapshot.Holder, fallbackDefault *limit.Rule
 		if i.Whole {
 			b.SetDefault(fallbackDefault)
 		}
-		refused = i.apply(b, old)
+		refused = i.apply(b, old, now)
 		b.Expire(now)
 		return b.Build(), nil
 	})
 	return refused
 }
 
-func (i *Increment) apply(b *snapshot.Builder, old *snapshot.Snapshot) error {
+func (i *Increment) apply(b *snapshot.Builder, old *snapshot.Snapshot, now time.Time) error {
 	for _, r := range i.Rules {
 		if r.Rule == nil {
 			b.DeleteRule(r.Tenant, r.Route, r.Revision)
@@ -111,7 +111,7 @@ func (i *Increment) apply(b *snapshot.Builder, old *snapshot.Snapshot) error {
 	if i.Regions == nil {
 		return nil
 	}
-	err := b.SetRegions(i.Regions, i.RegionsAt)
+	err := b.SetRegions(noteEarlier(i.Regions, old.Regions(), now), i.RegionsAt)
 	if err != nil && i.Whole && len(old.Regions()) > 0 {
 		_ = b.SetRegions(old.Regions(), old.RegionsRevision()) // the last good ones, accepted before
 	}

@@ -39,8 +39,13 @@ SELECT DISTINCT s.tenant_id, s.route_id, coalesce(own.base_share, 0)
  WHERE s.moved_at IS NOT NULL AND (s.revision_epoch, s.revision_number) > ($1, $2)`
 
 	// Regions and parameters are few and read whole every time.
+	// An older ledger has no earlier_shares; then that column is NULL.
 	queryRegions = `
-SELECT name, published_share, floor_share, failure_domain, revision_epoch, revision_number
+SELECT name, published_share, floor_share, failure_domain, revision_epoch, revision_number,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('share', e -> 'share', 'age', extract(epoch FROM clock_timestamp()) - (e ->> 'until')::numeric)
+                                  ORDER BY place), '[]')
+          FROM jsonb_array_elements(to_jsonb(region) -> 'earlier_shares') WITH ORDINALITY AS entries (e, place)
+        HAVING to_jsonb(region) ? 'earlier_shares')
   FROM region`
 
 	queryRegionTombstone = `

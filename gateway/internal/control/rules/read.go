@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -59,7 +58,7 @@ func (l *Loader) take(ctx context.Context, inc *Increment, now time.Time) error 
 	}
 	current := l.o.Holder.Load()
 	news := !inc.Empty() || inc.Shadow != current.Shadow() || inc.Control != current.Control() || inc.Slow == current.FastLoop() ||
-		!slices.Equal(inc.Regions, current.Regions())
+		!sameRegions(noteEarlier(inc.Regions, current.Regions(), now), current.Regions())
 	if !news && inc.Reached == current.Revision() {
 		l.saver.confirmed(now)
 		return nil

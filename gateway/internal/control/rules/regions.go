@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"partidor.dev/partidor/gateway/internal/snapshot"
 	"partidor.dev/partidor/shared/limit"
@@ -58,10 +59,14 @@ func (r *reading) regions(own string) error {
 		base         int64
 		floor        *int64
 		at           limit.Revision
+		earlier      []earlierRow
 	)
 	r.Regions = []snapshot.Region{}
-	err := r.each(queryRegions, nil, []any{&name, &base, &floor, &domain, &at.Epoch, &at.Number}, func() {
+	err := r.each(queryRegions, nil, []any{&name, &base, &floor, &domain, &at.Epoch, &at.Number, &earlier}, func() {
 		region := snapshot.Region{Name: name, Base: limit.Share(base), Floor: limit.Share(base) * r.floor / limit.Whole, Domain: domain}
+		if earlier != nil {
+			region.Earlier = earlierShares(earlier, time.Now())
+		}
 		if floor != nil {
 			// Never above the base: the floors of all regions must fit into one limit, also while a change of the base split is
 			// under way. Where rights are lost nothing but the floors counts.
@@ -80,6 +85,57 @@ func (r *reading) regions(own string) error {
 		r.Regions = []snapshot.Region{{Name: own, Base: limit.Whole, Floor: r.floor}}
 	}
 	return err
+}
+
+// earlierRow is an entry of the column earlier_shares, its time turned into an age in seconds by the database's clock.
+type earlierRow struct {
+	Share limit.Share `json:"share"`
+	Age   float64     `json:"age"`
+}
+
+// earlierShares is never nil: the ledger knows that there was nothing.
+func earlierShares(rows []earlierRow, now time.Time) []snapshot.Earlier {
+	all := make([]snapshot.Earlier, 0, len(rows))
+	for _, e := range rows {
+		age := min(max(0, e.Age), float64(limit.MaxPeriodSeconds))
+		all = append(all, snapshot.Earlier{Share: e.Share, Until: now.Add(-time.Duration(age * float64(time.Second)))})
+	}
+	return all
+}
+
+// noteEarlier is for sources that keep no history of the base split: what this gateway itself has seen change. Regions that were
+// not there had nothing.
+func noteEarlier(regions, old []snapshot.Region, now time.Time) []snapshot.Region {
+	if len(old) == 0 {
+		return regions
+	}
+	noted := slices.Clone(regions)
+	for i := range noted {
+		r := &noted[i]
+		if r.Earlier != nil {
+			continue
+		}
+		var before snapshot.Region
+		if k := slices.IndexFunc(old, func(o snapshot.Region) bool { return o.Name == r.Name }); k >= 0 {
+			before = old[k]
+		}
+		r.Earlier = before.Earlier
+		if before.Base != r.Base {
+			r.Earlier = append(slices.Clip(r.Earlier), snapshot.Earlier{Share: before.Base, Until: now})
+			r.Earlier = r.Earlier[max(0, len(r.Earlier)-mostEarlier):]
+		}
+	}
+	return noted
+}
+
+// mostEarlier bounds what is remembered of a base share that changes all the time. The ledger has the same bound.
+const mostEarlier = 64
+
+// sameRegions tells whether two lists say the same; the ages of earlier shares are not exact.
+func sameRegions(a, b []snapshot.Region) bool {
+	return slices.EqualFunc(a, b, func(x, y snapshot.Region) bool {
+		return x.Name == y.Name && x.Base == y.Base && x.Floor == y.Floor && x.Domain == y.Domain && len(x.Earlier) == len(y.Earlier)
+	})
 }
 
 // sortRegions puts regions in the order in which a snapshot keeps them.

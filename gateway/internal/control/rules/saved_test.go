@@ -27,7 +27,7 @@ func at(n int64) limit.Revision { return limit.Revision{Epoch: 2, Number: n} }
 func full(t testing.TB) *snapshot.Snapshot {
 	t.Helper()
 	b := snapshot.Empty("eu").Edit()
-	if err := b.SetRegions([]snapshot.Region{{Name: "eu", Base: 700_000, Floor: 1, Domain: "a"}, {Name: "us", Base: 300_000}}, at(1)); err != nil {
+	if err := b.SetRegions([]snapshot.Region{{Name: "eu", Base: 700_000, Floor: 1, Domain: "a", Earlier: []snapshot.Earlier{{Share: 1, Until: time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)}}}, {Name: "us", Base: 300_000}}, at(1)); err != nil {
 		t.Fatal(err)
 	}
 	b.SetDefault(&limit.Rule{Capacity: 3, Refill: 1, PeriodSeconds: 60, Revision: at(2)})

@@ -83,6 +83,7 @@ func (c *call) add(snap *snapshot.Snapshot, route string, req *Request, m *snaps
 	lim := &c.limits[n]
 	lim.Key.Tenant, lim.Key.Route = req.Tenant, route
 	lim.Rule, lim.Revision, lim.Base, lim.Floor, lim.Moved = m.Rule, m.Revision, m.Base, m.Floor, m.Moved
+	lim.Late = snap.Late(m)
 	lim.Cost, lim.Owed, lim.Ahead = req.Cost, 0, 0
 	return false
 }

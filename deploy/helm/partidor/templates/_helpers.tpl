@@ -58,7 +58,8 @@ seccompProfile: {type: RuntimeDefault}
 
 {{- define "partidor.natsURLs" -}}
 {{- if eq .Values.nats.mode "in-cluster" -}}
-{{- list (printf "nats://%s-nats:4222" (include "partidor.fullname" .)) | toJson -}}
+{{- $scheme := ternary "nats" "tls" (eq .Values.nats.inCluster.serverSecret.name "") -}}
+{{- list (printf "%s://%s-nats:4222" $scheme (include "partidor.fullname" .)) | toJson -}}
 {{- else if eq .Values.nats.mode "external" -}}
 {{- if not .Values.nats.urls }}{{ fail "nats.urls: at least one is needed with nats.mode external" }}{{ end -}}
 {{- .Values.nats.urls | toJson -}}
@@ -121,6 +122,33 @@ seccompProfile: {type: RuntimeDefault}
 {{- with include "partidor.secretVolume" (dict "name" "nats-ca" "secret" .Values.nats.caSecret "path" "ca.crt") }}
 {{ . }}
 {{- end }}
+{{- end }}
+
+{{/* partidor.natsConfig is the file of deploy/nats for this release: a region's, or the hub's with a user for each region's leaf,
+made of the file's block for eu. */}}
+{{- define "partidor.natsConfig" -}}
+{{- with .Values.nats.inCluster -}}
+{{- if and $.Values.region.enabled $.Values.controlPlane.enabled -}}
+{{- fail "nats.inCluster.serverSecret: a server with users is a region's or the control plane's; make them two releases" -}}
+{{- else if $.Values.region.enabled -}}
+{{- if not .gatewayKey }}{{ fail "nats.inCluster.gatewayKey: must not be empty with nats.inCluster.serverSecret" }}{{ end -}}
+{{- if not .hub }}{{ fail "nats.inCluster.hub: must not be empty with nats.inCluster.serverSecret" }}{{ end -}}
+{{- $.Files.Get "files/nats-region.conf" | replace "REGION" $.Values.region.name -}}
+{{- else -}}
+{{- if not .rebalancerKey }}{{ fail "nats.inCluster.rebalancerKey: must not be empty with nats.inCluster.serverSecret" }}{{ end -}}
+{{- $text := $.Files.Get "files/nats-hub.conf" -}}
+{{- $block := "(?s)    \\{\n      nkey: \\$NATS_LEAF_%s\n.*?\n    \\}\n" -}}
+{{- $eu := regexFind (printf $block "EU") $text -}}
+{{- $leaves := list -}}
+{{- range $.Values.controlPlane.regions -}}
+{{- $key := get $.Values.nats.inCluster.leafKeys .name | default "" -}}
+{{- if not $key }}{{ fail (printf "nats.inCluster.leafKeys.%s: must not be empty with nats.inCluster.serverSecret" .name) }}{{ end -}}
+{{- $leaves = append $leaves (regexReplaceAllLiteral "\\.eu\\b" ($eu | replace "$NATS_LEAF_EU" $key) (printf ".%s" .name)) -}}
+{{- end -}}
+{{- $text = regexReplaceAllLiteral (printf $block "US") $text "" -}}
+{{- $text | replace $eu (join "" $leaves) | replace "$NATS_REBALANCER" .rebalancerKey -}}
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{- define "partidor.rebalancerMounts" -}}

@@ -35,7 +35,7 @@ type policy struct {
 }
 
 // The collector's pipelines use what is declared and only that, limit memory first and batch last, and the sampling goes by
-// attributes and values that our spans have. What the components make of their settings is theirs to say: `otelcol validate`.
+// attributes and values that our spans have. What the components make of their settings a real collector says: `make otel-check`.
 func TestCollectorFitsTheSpans(t *testing.T) {
 	var c collector
 	if err := yaml.Unmarshal([]byte(read(t, "deploy/otel/collector.yaml")), &c); err != nil {

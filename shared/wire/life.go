@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 
 	"partidor.dev/partidor/shared/limit"
 )
@@ -42,6 +43,11 @@ type Answer struct {
 	Known int64 `json:"known,omitempty"`
 	// Blank: the answerer has no rights at all and knows of no key that has moved.
 	Blank bool `json:"blank,omitempty"`
+	// Relearning, if not 0, is the number that is answered, by a region that re-learns itself: it refuses lower ones and cannot say
+	// more yet. ReceiverIncarnation is Nobody then, so that who does not know this field ignores the message. Missing are the
+	// regions that have not answered the sender itself.
+	Relearning int64    `json:"relearning,omitempty"`
+	Missing    []string `json:"missing,omitempty"`
 	// Agreed: the answerer has not renewed the region's lease for longer than it can last.
 	Agreed bool `json:"agreed,omitempty"`
 	// Keys of which the answerer keeps anything with the asker. An unlisted one means zeros.
@@ -61,7 +67,23 @@ type AnswerKey struct {
 	Acked       [4]int64    `json:"ack"`
 	// Pending: the answerer re-learns this key itself and cannot say yet.
 	Pending bool `json:"p,omitempty"`
+	// Forgot is what a Pending answerer can say once it refuses the asker's former lives.
+	Forgot *Forgot `json:"f,omitempty"`
 }
+
+// Forgot is what a region counts of a key without the asker, while both re-learn it: its share by those that have answered it,
+// its floor, and who has not answered.
+type Forgot struct {
+	Account int64       `json:"acct"`
+	Floor   limit.Share `json:"floor"`
+	Missing []string    `json:"missing,omitempty"`
+}
+
+// Nobody is an incarnation that no region has.
+const Nobody = 1
+
+// maxRegions bounds a list of regions.
+const maxRegions = 64
 
 // SubjectVoid carries Void, SubjectAnswer Answer, to a region from another. to or from may be "*" to subscribe.
 func SubjectVoid(to, from string) string { return prefix + "void." + to + "." + from }
@@ -77,12 +99,23 @@ func (m *Void) check() error {
 }
 
 func (m *Answer) check() error {
-	if m.ReceiverIncarnation < 1 || m.Known < 0 {
+	if m.ReceiverIncarnation < 1 || m.Known < 0 || m.Relearning < 0 {
 		return errors.New("no incarnation is answered")
+	}
+	if err := checkRegions(m.Missing); err != nil {
+		return err
 	}
 	return errors.Join(limit.ValidateName("to", m.To), checkList(m.Keys, func(k *AnswerKey) error {
 		if k.Incarnation < 1 {
 			return errors.New("no incarnation")
+		}
+		if f := k.Forgot; f != nil {
+			if f.Account < -maxRegions*int64(limit.Whole) || f.Account > maxRegions*int64(limit.Whole) {
+				return errors.New("account is absurd")
+			}
+			if err := errors.Join(checkShares(f.Floor), checkRegions(f.Missing)); err != nil {
+				return err
+			}
 		}
 		return errors.Join(checkKey(k.Tenant, k.Route), checkShares(k.Base), checkCounters(k.Epoch),
 			checkCounters(k.Out[:]...), checkCounters(k.In[:]...), checkCounters(k.Acked[:]...))
@@ -92,4 +125,25 @@ func (m *Answer) check() error {
 func (k KeyName) maxBytes() int { return fixedBytes + textBytes(k.Tenant) + textBytes(k.Route) }
 
 // Eleven counters of up to 20 digits each come on top of the usual.
-func (k AnswerKey) maxBytes() int { return 2*fixedBytes + textBytes(k.Tenant) + textBytes(k.Route) }
+func (k AnswerKey) maxBytes() int {
+	n := 2*fixedBytes + textBytes(k.Tenant) + textBytes(k.Route)
+	if k.Forgot != nil {
+		n += fixedBytes
+		for _, r := range k.Forgot.Missing {
+			n += textBytes(r) + 3
+		}
+	}
+	return n
+}
+
+func checkRegions(names []string) error {
+	if len(names) > maxRegions {
+		return fmt.Errorf("%d regions, at most %d", len(names), maxRegions)
+	}
+	for _, r := range names {
+		if err := limit.ValidateName("region", r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

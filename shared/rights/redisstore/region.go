@@ -44,9 +44,13 @@ func (s *Store) BeginRegion(ctx context.Context, number int64, run string) (Reco
 	return s.region(ctx, s.records.keys(1), "begin", strconv.FormatInt(number, 10), run)
 }
 
-// ActivateRegion ends re-learning under the number.
-func (s *Store) ActivateRegion(ctx context.Context, number int64) (Record, error) {
-	return s.region(ctx, s.records.keys(1), "active", strconv.FormatInt(number, 10))
+// ActivateRegion ends re-learning under the number, unless a peer lives under a higher number by now than the one that answered.
+func (s *Store) ActivateRegion(ctx context.Context, number int64, answered map[string]int64) (Record, error) {
+	args := []any{"active", strconv.FormatInt(number, 10)}
+	for peer, incarnation := range answered {
+		args = append(args, peer, strconv.FormatInt(incarnation, 10))
+	}
+	return s.region(ctx, s.records.keys(1), args...)
 }
 
 // VoidPeer makes every step from now on refuse incarnations of the peer below the number.

@@ -40,7 +40,9 @@ type Store struct {
 	scripts map[rights.Op]script
 	records records
 	lost    atomic.Int64
-	fenced  func() bool
+	// generation of the source of the rules.
+	generation atomic.Int64
+	fenced     func() bool
 
 	mu      sync.Mutex
 	indexed map[limit.Key]struct{}
@@ -81,6 +83,9 @@ func (s *Store) SetLoss(at time.Time) {
 	}
 	s.lost.Store(at.UnixMilli())
 }
+
+// SetGeneration says which generation of sources the rules come from, as for the store of buckets.
+func (s *Store) SetGeneration(n int64) { s.generation.Store(n) }
 
 // SetPeers says which other regions there are, from the next step on.
 func (s *Store) SetPeers(peers []string) {
@@ -171,7 +176,7 @@ func (s *Store) arguments(t *Task) []any {
 	if op := t.Step.Op; s.fenced != nil && op >= rights.OpGive && op <= rights.OpAcknowledge && s.fenced() {
 		fenced = "1" // a new incarnation begins and learns while the lease is over; it only does not end before
 	}
-	args := []any{strconv.FormatInt(s.lost.Load(), 10), s.horizon, fenced, l.Ask(), t.Step.Peer, *s.peers.Load()}
+	args := []any{strconv.FormatInt(s.lost.Load(), 10), s.horizon, fenced, l.Ask(s.generation.Load()), t.Step.Peer, *s.peers.Load()}
 	integer := func(vs ...int64) {
 		for _, v := range vs {
 			args = append(args, strconv.FormatInt(v, 10))

@@ -98,6 +98,9 @@ func (x *Exchange) finished(ctx context.Context, now time.Time, d done) {
 		if r.Report.Verdict == rights.Lost {
 			x.lost(ctx, now, step.Key)
 		}
+		if r.Report.Phase == rights.Relearning && r.Report.Verdict == rights.Inactive {
+			x.relearn(ctx, now, step.Key, r.Report.Incarnation) // whoever led before has begun to
+		}
 		x.agent.Reported(now, step, r.Report)
 	}
 	if failed > 0 {

@@ -37,7 +37,7 @@ type Store interface {
 	Forget()
 	Record(ctx context.Context) (redisstore.Record, error)
 	BeginRegion(ctx context.Context, number int64, run string) (redisstore.Record, error)
-	ActivateRegion(ctx context.Context, number int64) (redisstore.Record, error)
+	ActivateRegion(ctx context.Context, number int64, answered map[string]int64) (redisstore.Record, error)
 	VoidPeer(ctx context.Context, peer string, number int64) (redisstore.Record, error)
 	Vote(ctx context.Context, peer string, number int64, fences bool) (redisstore.Record, error)
 	Agree(ctx context.Context, peer string, number int64, silence time.Duration) (redisstore.Record, error)
@@ -231,7 +231,7 @@ func (x *Exchange) takeOffice(ctx context.Context, s *snapshot.Snapshot) {
 	x.regionsAt, x.peers = s.RegionsRevision(), peersOf(s, x.o.Region)
 	x.o.Store.SetPeers(x.peers)
 	x.agent = agent.New(agent.Options{
-		Region: x.o.Region, Peers: x.peers, Policy: x.o.Policy(), RoundTrip: x.o.RoundTrip, Numbers: x.numbers,
+		Region: x.o.Region, Peers: x.peers, Policy: x.o.Policy(), RoundTrip: x.o.RoundTrip, Rule: x.rule,
 	})
 	x.swept, x.watched = time.Time{}, time.Time{}
 	x.region = nil
@@ -318,12 +318,8 @@ func (x *Exchange) limit(key limit.Key) (bucket.Limit, bool) {
 	return bucket.Limit{Key: key, Rule: m.Rule, Revision: m.Revision, Base: m.Base, Late: s.Late(&m), Floor: m.Floor, Moved: m.Moved}, true
 }
 
-func (x *Exchange) numbers(key limit.Key) (bucket.Numbers, bool) {
-	l, ok := x.limit(key)
-	if !ok {
-		return bucket.Numbers{}, false
-	}
-	return bucket.NumbersOf(l.Rule, l.Base), true
+func (x *Exchange) rule(key limit.Key) *limit.Rule {
+	return x.o.Rules.Load().Lookup(key.Tenant, key.Route).Rule
 }
 
 func (x *Exchange) header(incarnation int64) wire.Header {

@@ -87,6 +87,9 @@ func (x *Exchange) handle(ctx context.Context, m any) {
 			if x.agent != nil {
 				x.agent.Restore(now, m.keys[i], &m.states[i])
 			}
+			if m.states[i].Phase == rights.Relearning {
+				x.relearn(ctx, now, m.keys[i], m.states[i].Incarnation)
+			}
 		}
 	case heard:
 		switch l := m.message.(type) {

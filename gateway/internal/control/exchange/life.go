@@ -15,6 +15,8 @@ const (
 	// are asked again for what they remember.
 	watchEvery   = 500 * time.Millisecond
 	askLifeEvery = 500 * time.Millisecond
+	// askLifeMost is how slowly peers are asked that re-learn themselves.
+	askLifeMost = 4 * time.Second
 	// probeEvery is how often peers are asked whether they know of a later life of this region.
 	probeEvery = 5 * time.Second
 	// jobTimeout bounds one piece of recovery: many keys in several pipelines.
@@ -134,13 +136,8 @@ func (x *Exchange) Lost(key limit.Key) {
 }
 
 func (x *Exchange) lost(ctx context.Context, now time.Time, key limit.Key) {
-	if x.agent == nil || x.phase != rights.Active || x.self == 0 || len(x.keys) >= maxKeyRecoveries {
+	if x.agent == nil || x.phase != rights.Active || x.self == 0 || len(x.keys) >= maxKeyRecoveries || x.relearning(key) {
 		return
-	}
-	for _, r := range x.keys {
-		if _, ok := r.keys[key]; ok {
-			return
-		}
 	}
 	number := x.nextNumber(now, x.self)
 	r := newRecovery(number, x.peers, []limit.Key{key})
@@ -215,14 +212,18 @@ func (x *Exchange) superseded(ctx context.Context, now time.Time, asked, known i
 }
 
 func (x *Exchange) pursue(ctx context.Context, now time.Time, r *recovery) {
-	if r.complete() {
-		if !r.ending {
-			r.ending = true
-			x.end(ctx, r)
-		}
+	if r.ending {
 		return
 	}
-	if now.Sub(r.asked) < askLifeEvery {
+	if r.complete() && (!r.whole || r.decides(x.o.Region)) {
+		r.ending = true
+		x.end(ctx, r)
+		return
+	}
+	if r.complete() {
+		r.again(now) // one that decides before this region has not decided yet
+	}
+	if now.Sub(r.asked) < r.wait {
 		return
 	}
 	r.asked = now

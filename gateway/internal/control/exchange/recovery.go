@@ -2,11 +2,12 @@ package exchange
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
-	"partidor.dev/partidor/shared/rights/redisstore"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -20,6 +21,8 @@ type recovery struct {
 	keys   map[limit.Key]struct{}
 	peers  map[string]*hearing
 	asked  time.Time
+	// wait is the time from one question to the next. It grows while peers re-learn themselves and cannot answer.
+	wait   time.Duration
 	ending bool
 }
 
@@ -28,17 +31,22 @@ type hearing struct {
 	done        bool
 	incarnation int64
 	parts       map[int]bool
-	// listed are the keys it named; of the others it remembers nothing. pending are those it cannot answer for yet.
-	listed, pending map[limit.Key]struct{}
+	// listed are the keys it named; of the others it remembers nothing. pending are those it re-learns itself, with what it says
+	// of them; without its number it has not said what a decision needs.
+	listed  map[limit.Key]struct{}
+	pending map[limit.Key]rights.Pending
+	// relearning: the peer re-learns all that it knew. missing are the regions that have not answered it.
+	relearning bool
+	missing    []string
 }
 
 func newHearing() *hearing {
-	return &hearing{parts: map[int]bool{}, listed: map[limit.Key]struct{}{}, pending: map[limit.Key]struct{}{}}
+	return &hearing{parts: map[int]bool{}, listed: map[limit.Key]struct{}{}, pending: map[limit.Key]rights.Pending{}}
 }
 
 // newRecovery waits for peers. Without keys it is the whole region's.
 func newRecovery(number int64, peers []string, keys []limit.Key) *recovery {
-	r := &recovery{number: number, whole: keys == nil, keys: map[limit.Key]struct{}{}, peers: map[string]*hearing{}}
+	r := &recovery{number: number, whole: keys == nil, keys: map[limit.Key]struct{}{}, peers: map[string]*hearing{}, wait: askLifeEvery}
 	for _, k := range keys {
 		r.keys[k] = struct{}{}
 	}
@@ -55,6 +63,68 @@ func (r *recovery) complete() bool {
 		}
 	}
 	return true
+}
+
+// missing are the regions whose memory is not at hand.
+func (r *recovery) missing() (list []string) {
+	for peer, h := range r.peers {
+		if !h.done || h.relearning {
+			list = append(list, peer)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// decides tells whether this region (own) may end the recovery of all it knew although some peers have forgotten it as well: it is
+// the first of those, and none of them waits for an answer that has been given here (R12).
+func (r *recovery) decides(own string) bool {
+	for peer, h := range r.peers {
+		if !h.relearning {
+			continue
+		}
+		if own > peer {
+			return false
+		}
+		for _, m := range h.missing {
+			if o := r.peers[m]; m != own && (o == nil || !o.relearning) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// again asks those who have not answered for good once more, later than the last time.
+func (r *recovery) again(now time.Time) {
+	r.ending, r.asked, r.wait = false, now, min(2*r.wait, askLifeMost)
+	for peer, h := range r.peers {
+		if h.relearning || !r.whole {
+			r.peers[peer] = newHearing()
+		}
+	}
+}
+
+// forget drops what a peer has said in a former life of all, or of some keys.
+func (r *recovery) forget(peer string, number int64, keys []wire.KeyName) {
+	h := r.peers[peer]
+	if h == nil || h.incarnation == 0 {
+		return
+	}
+	if len(keys) == 0 {
+		if h.incarnation < number {
+			r.peers[peer], r.wait = newHearing(), askLifeEvery
+		}
+		return
+	}
+	for _, n := range keys {
+		k := limit.Key{Tenant: n.Tenant, Route: n.Route}
+		if _, ok := h.listed[k]; ok || r.whole && h.done && h.pending[k].Incarnation == 0 {
+			delete(h.listed, k)
+			h.pending[k] = rights.Pending{From: peer}
+			r.keys[k] = struct{}{}
+		}
+	}
 }
 
 // names are the keys asked for; none means all.
@@ -76,175 +146,79 @@ func (x *Exchange) recoveryOf(number int64) *recovery {
 	return x.keys[number]
 }
 
-// hearAnswer takes in one part of what a peer remembers.
-func (x *Exchange) hearAnswer(ctx context.Context, now time.Time, m *wire.Answer) {
-	r := x.recoveryOf(m.ReceiverIncarnation)
-	if r == nil && m.To == x.o.Region && x.phase == rights.Active {
-		x.superseded(ctx, now, m.ReceiverIncarnation, m.Known)
+func (x *Exchange) recoveries() []*recovery {
+	var all []*recovery
+	if x.region != nil {
+		all = append(all, x.region)
 	}
-	if m.To != x.o.Region || r == nil || r.ending || r.peers[m.Region] == nil || r.peers[m.Region].done {
-		return
-	}
-	h := r.peers[m.Region]
-	if m.Known > r.number { // a number of ours that we have forgotten ourselves
-		x.last = max(x.last, m.Known)
-		if r.whole {
-			x.begin(ctx, now, m.Known, r.number, x.runSeen)
-		} else {
-			delete(x.keys, r.number)
+	return slices.AppendSeq(all, maps.Values(x.keys))
+}
+
+// relearning tells whether a key is re-learned alone.
+func (x *Exchange) relearning(key limit.Key) bool {
+	for _, r := range x.keys {
+		if _, ok := r.keys[key]; ok {
+			return true
 		}
+	}
+	return false
+}
+
+// relearn goes on with a key that somebody has begun to re-learn under the number. One of a former life of the region begins anew.
+func (x *Exchange) relearn(ctx context.Context, now time.Time, key limit.Key, number int64) {
+	if number < x.self {
+		x.lost(ctx, now, key)
 		return
 	}
-	if m.Blank {
-		// Both know of nothing that ever moved: two regions in their first life.
-		if r.whole && x.movedKeys() == 0 {
-			h.done, h.incarnation = true, m.Incarnation
-		}
+	if x.agent == nil || x.phase != rights.Active || x.self == 0 || len(x.keys) >= maxKeyRecoveries || x.relearning(key) {
 		return
 	}
-	if h.incarnation != 0 && h.incarnation != m.Incarnation { // it has begun anew itself in the meantime
-		*h = *newHearing()
+	keys := []limit.Key{key}
+	if r := x.keys[number]; r != nil {
+		keys = slices.AppendSeq(keys, maps.Keys(r.keys))
 	}
-	h.incarnation = m.Incarnation
-	x.job(ctx, func(ctx context.Context) event {
-		ok := x.learn(ctx, r.number, m)
-		return func(context.Context, time.Time) {
-			if ok && !r.ending && h.incarnation == m.Incarnation {
-				h.take(r, m)
+	x.keys[number] = newRecovery(number, x.peers, keys)
+}
+
+// gaps is what this region's own memory lacks: whose answers, of all that it knew (nil: it re-learns nothing as a whole) and of
+// single keys.
+type gaps struct {
+	region []string
+	keys   map[limit.Key][]string
+}
+
+// lacks tells the gaps as they are now.
+func (x *Exchange) lacks() gaps {
+	g := gaps{keys: map[limit.Key][]string{}}
+	switch {
+	case x.region != nil:
+		g.region = x.region.missing()
+	case x.phase != rights.Active:
+		g.region = x.peers
+	}
+	for _, r := range x.keys {
+		for k := range r.keys {
+			list := r.missing()
+			for peer, h := range r.peers {
+				if _, ok := h.pending[k]; ok && h.done && !h.relearning {
+					list = append(list, peer)
+				}
 			}
+			slices.Sort(list)
+			g.keys[k] = list
 		}
-	})
+	}
+	return g
 }
 
-// take notes a part as learned.
-func (h *hearing) take(r *recovery, m *wire.Answer) {
-	for i := range m.Keys {
-		k := limit.Key{Tenant: m.Keys[i].Tenant, Route: m.Keys[i].Route}
-		r.keys[k] = struct{}{}
-		if m.Keys[i].Pending {
-			h.pending[k] = struct{}{}
-		} else {
-			h.listed[k] = struct{}{}
-		}
-	}
-	h.parts[m.Part] = true
-	h.done = len(h.parts) >= max(1, m.Parts)
+func (g gaps) equal(o gaps) bool {
+	return slices.Equal(g.region, o.region) && maps.EqualFunc(g.keys, o.keys, slices.Equal)
 }
 
-// learn writes what a peer remembers beside the keys, which begin with that if they have not yet. It tells whether all of it is
-// written.
-func (x *Exchange) learn(ctx context.Context, number int64, m *wire.Answer) bool {
-	var begin, learn []redisstore.Task
-	for i := range m.Keys {
-		k := &m.Keys[i]
-		if k.Pending {
-			continue
-		}
-		keys := []limit.Key{{Tenant: k.Tenant, Route: k.Route}}
-		begin = append(begin, x.tasks(keys, rights.Step{Op: rights.OpBegin, Number: number, Lost: true})...)
-		learn = append(learn, x.tasks(keys, rights.Step{Op: rights.OpLearn, Peer: m.Region, Answer: rights.Answer{
-			From: m.Region, To: m.To, Incarnation: k.Incarnation, Receiver: number, Epoch: k.Epoch, Base: k.Base,
-			Out: sentOf(k.Out), In: receivedOf(k.In), Acked: receivedOf(k.Acked),
-		}})...)
+// of are the regions whose memory of a key is not at hand; ok is false where the key is not being re-learned.
+func (g gaps) of(key limit.Key) (list []string, ok bool) {
+	if list, ok = g.keys[key]; ok {
+		return list, true
 	}
-	for _, r := range x.run(ctx, begin) { // outdated: it has begun already
-		if r.Err != nil || r.Report.Verdict != rights.Applied && r.Report.Verdict != rights.Outdated {
-			return false
-		}
-	}
-	for _, r := range x.run(ctx, learn) {
-		if r.Err != nil || r.Report.Verdict != rights.Applied {
-			return false
-		}
-	}
-	return true
-}
-
-// end takes what a peer did not list as nothing, and makes the keys active, and the region. A key that a peer cannot answer for
-// yet goes on asking alone.
-func (x *Exchange) end(ctx context.Context, r *recovery) {
-	var zeros, activate []redisstore.Task
-	var open []limit.Key
-	for k := range r.keys {
-		pending := false
-		for peer, h := range r.peers {
-			if _, ok := h.pending[k]; ok {
-				pending = true
-			} else if _, ok := h.listed[k]; !ok {
-				zeros = append(zeros, x.tasks([]limit.Key{k}, rights.Step{Op: rights.OpLearn, Peer: peer, Answer: rights.Answer{
-					From: peer, To: x.o.Region, Incarnation: h.incarnation, Receiver: r.number, Epoch: rights.FirstEpoch,
-				}})...)
-			}
-		}
-		if pending {
-			open = append(open, k)
-			continue
-		}
-		activate = append(activate, x.tasks([]limit.Key{k}, rights.Step{Op: rights.OpActivate})...)
-	}
-	known := map[string]int64{}
-	for peer, h := range r.peers {
-		known[peer] = h.incarnation
-	}
-	x.job(ctx, func(ctx context.Context) event {
-		err := x.finish(ctx, r, known, zeros, activate)
-		return func(ctx context.Context, now time.Time) { x.ended(ctx, now, r, open, err) }
-	})
-}
-
-func (x *Exchange) finish(ctx context.Context, r *recovery, known map[string]int64, zeros, activate []redisstore.Task) error {
-	for peer, number := range known {
-		if !r.whole {
-			break
-		}
-		if _, err := x.o.Store.VoidPeer(ctx, peer, number); err != nil {
-			return err
-		}
-	}
-	if err := firstError(x.run(ctx, zeros)); err != nil {
-		return err
-	}
-	results := x.run(ctx, activate)
-	if err := firstError(results); err != nil {
-		return err
-	}
-	for i := range results {
-		if v := results[i].Report.Verdict; v != rights.Applied && results[i].Report.Phase != rights.Active {
-			return errNotAnswered
-		}
-	}
-	if !r.whole {
-		return nil
-	}
-	_, err := x.o.Store.ActivateRegion(ctx, r.number)
-	return err
-}
-
-func (x *Exchange) ended(ctx context.Context, now time.Time, r *recovery, open []limit.Key, err error) {
-	if err != nil { // somebody has begun anew in the meantime, or Redis is away: everybody is asked again
-		x.o.Logger.WarnContext(ctx, "re-learning is not complete; the peers are asked again", "incarnation", r.number, "error", err)
-		r.ending, r.asked = false, now
-		for peer := range r.peers {
-			r.peers[peer] = newHearing()
-		}
-		return
-	}
-	x.o.Logger.InfoContext(ctx, "rights are re-learned", "incarnation", r.number, "keys", len(r.keys)-len(open), "open", len(open))
-	if r.whole {
-		x.region, x.self, x.phase = nil, r.number, rights.Active
-		x.swept = time.Time{}
-	} else {
-		delete(x.keys, r.number)
-	}
-	if len(open) > 0 {
-		x.keys[r.number] = newRecovery(r.number, x.peers, open)
-	}
-}
-
-func sentOf(c [3]int64) rights.Sent {
-	return rights.Sent{Share: limit.Share(c[0]), Ride: c[1], Loan: c[2]}
-}
-
-func receivedOf(c [4]int64) rights.Received {
-	return rights.Received{Sent: sentOf([3]int64{c[0], c[1], c[2]}), Refused: c[3]}
+	return g.region, g.region != nil
 }

@@ -25,9 +25,7 @@ func (x *Exchange) hearVoid(ctx context.Context, m *wire.Void) {
 		return // this region has heard of it
 	}
 	for _, r := range x.recoveries() { // what the peer said in its former life counts no more
-		if h := r.peers[m.Region]; h != nil && h.incarnation != 0 && h.incarnation < m.Incarnation && len(m.Keys) == 0 {
-			r.peers[m.Region] = newHearing()
-		}
+		r.forget(m.Region, m.Incarnation, m.Keys)
 	}
 	if x.answering[m.Region] {
 		return // it asks again
@@ -35,20 +33,31 @@ func (x *Exchange) hearVoid(ctx context.Context, m *wire.Void) {
 	x.answering[m.Region] = true
 	blank := x.movedKeys() == 0 && m.Moved == 0
 	silence := x.ear.Wait(m.Region)
+	lacks := x.lacks()
 	x.job(ctx, func(ctx context.Context) event {
 		var answers []wire.Answer
+		var own found
 		agreed, err := true, error(nil)
 		if m.Proxy {
 			agreed, err = x.agree(ctx, m, silence)
 		}
 		if err == nil && agreed {
-			answers, err = x.remember(ctx, m, blank)
+			answers, own, err = x.remember(ctx, m, blank, lacks)
 		}
-		return func(ctx context.Context, _ time.Time) {
+		return func(ctx context.Context, now time.Time) {
 			x.answering[m.Region] = false
+			for _, k := range own.lost {
+				x.lost(ctx, now, k)
+			}
+			for k, number := range own.relearning {
+				x.relearn(ctx, now, k, number)
+			}
 			if err != nil {
 				x.o.Logger.WarnContext(ctx, "a peer's new incarnation could not be answered; it asks again", "peer", m.Region, "error", err)
 				return
+			}
+			if len(answers) > 0 && own.pending && !lacks.equal(x.lacks()) {
+				return // what is not known here has changed meanwhile; it asks again
 			}
 			for i := range answers {
 				h := x.header(answers[i].Incarnation)
@@ -74,38 +83,37 @@ func (x *Exchange) hearProbe(ctx context.Context, m *wire.Void) {
 	})
 }
 
-func (x *Exchange) recoveries() []*recovery {
-	var all []*recovery
-	if x.region != nil {
-		all = append(all, x.region)
-	}
-	for _, r := range x.keys {
-		all = append(all, r)
-	}
-	return all
+// found is what a void has shown of this region's own keys: those whose rights are missing, those that somebody has begun to
+// re-learn, and whether anything is pending.
+type found struct {
+	lost       []limit.Key
+	relearning map[limit.Key]int64
+	pending    bool
 }
 
 // remember records the peer's number everywhere, first in the region's record so that no old row is accepted from here on, and
-// collects what is kept of the pair. No answer at all means that this region re-learns itself.
-func (x *Exchange) remember(ctx context.Context, m *wire.Void, blank bool) ([]wire.Answer, error) {
+// collects what is kept of the pair. A region that re-learns itself says so instead, and what it counts without the peer.
+func (x *Exchange) remember(ctx context.Context, m *wire.Void, blank bool, lacks gaps) ([]wire.Answer, found, error) {
+	own := found{relearning: map[limit.Key]int64{}}
 	record, err := x.o.Store.Record(ctx)
 	if err != nil {
-		return nil, err
+		return nil, own, err
 	}
-	if len(m.Keys) == 0 || m.Proxy || m.Dead {
+	all := len(m.Keys) == 0 || m.Proxy || m.Dead
+	if all {
 		if record, err = x.o.Store.VoidPeer(ctx, m.Region, m.Incarnation); err != nil {
-			return nil, err
+			return nil, own, err
 		}
 	}
 	if record.Peer > m.Incarnation {
-		return []wire.Answer{{Header: wire.Header{Incarnation: record.Self}, To: m.Region, ReceiverIncarnation: m.Incarnation, Known: record.Peer}}, nil
+		return []wire.Answer{{Header: wire.Header{Incarnation: record.Self}, To: m.Region, ReceiverIncarnation: m.Incarnation, Known: record.Peer}}, own, nil
 	}
 	answer := wire.Answer{To: m.Region, ReceiverIncarnation: m.Incarnation}
 	answer.Incarnation = record.Self
 	var listed []wire.AnswerKey
 	var known int64
 	void := func(keys []limit.Key) error {
-		list, higher, err := x.voidKeys(ctx, m, keys)
+		list, higher, err := x.voidKeys(ctx, m, keys, record.Self, lacks, &own)
 		listed, known = append(listed, list...), max(known, higher)
 		return err
 	}
@@ -119,18 +127,23 @@ func (x *Exchange) remember(ctx context.Context, m *wire.Void, blank bool) ([]wi
 		err = x.o.Store.Moved(ctx, void)
 	}
 	if err != nil {
-		return nil, err
+		return nil, own, err
 	}
+	active := record.Self > 0 && record.Phase == rights.Active
 	switch {
 	case known > 0:
 		answer.Known = known
-		return []wire.Answer{answer}, nil
-	case record.Self == 0 || record.Phase != rights.Active:
-		if !blank || record.Self == 0 {
-			return nil, nil
-		}
+		return []wire.Answer{answer}, own, nil
+	case record.Self == 0:
+		return nil, own, nil
+	case !active && blank:
 		answer.Blank = true
-		return []wire.Answer{answer}, nil
+		return []wire.Answer{answer}, own, nil
+	case !active && (lacks.region == nil || m.Proxy || m.Dead):
+		return nil, own, nil
+	case !active:
+		answer.Relearning, answer.ReceiverIncarnation, answer.Missing = m.Incarnation, wire.Nobody, lacks.region
+		own.pending = true
 	}
 	chunks := wire.Chunks(listed)
 	answers := make([]wire.Answer, len(chunks))
@@ -138,16 +151,17 @@ func (x *Exchange) remember(ctx context.Context, m *wire.Void, blank bool) ([]wi
 		answers[i] = answer
 		answers[i].Keys, answers[i].Part, answers[i].Parts = c, i+1, len(chunks)
 	}
-	return answers, nil
+	return answers, own, nil
 }
 
 // voidKeys records the peer's number at each key and gives the counters of those that have any. known is a number of the peer
 // that is higher than the one it has taken, if there is one.
-func (x *Exchange) voidKeys(ctx context.Context, m *wire.Void, keys []limit.Key) (list []wire.AnswerKey, known int64, err error) {
+func (x *Exchange) voidKeys(ctx context.Context, m *wire.Void, keys []limit.Key, self int64, lacks gaps, own *found) (list []wire.AnswerKey, known int64, err error) {
 	tasks := x.tasks(keys, rights.Step{Op: rights.OpVoid, Peer: m.Region, Number: m.Incarnation})
 	for i := range tasks {
 		tasks[i].Limit.Moved = x.moved(tasks[i].Step.Key)
 	}
+	var forgot []int
 	for i, r := range x.run(ctx, tasks) {
 		if r.Err != nil {
 			return nil, 0, r.Err
@@ -162,12 +176,46 @@ func (x *Exchange) voidKeys(ctx context.Context, m *wire.Void, keys []limit.Key)
 			if len(m.Keys) > 0 || row.Out != [3]int64{} || row.In != [4]int64{} {
 				list = append(list, row)
 			}
+		case rights.Lost:
+			own.lost = append(own.lost, key)
+			row.Pending = true
+			list = append(list, row)
 		default: // this region re-learns the key itself
 			row.Pending = true
 			list = append(list, row)
+			if _, ok := lacks.of(key); !ok {
+				own.relearning[key] = r.Report.Incarnation
+			} else if p.Incarnation == m.Incarnation && r.Report.Incarnation >= self && r.Report.Phase == rights.Relearning {
+				forgot = append(forgot, len(list)-1) // the peer's former lives are refused here
+			}
 		}
 	}
-	return list, known, nil
+	return list, known, x.account(ctx, list, forgot, lacks, own)
+}
+
+// account adds to keys that this region re-learns what it counts without the peer.
+func (x *Exchange) account(ctx context.Context, list []wire.AnswerKey, forgot []int, lacks gaps, own *found) error {
+	if len(forgot) == 0 {
+		return nil
+	}
+	own.pending = true
+	keys := make([]limit.Key, len(forgot))
+	for i, at := range forgot {
+		keys[i] = limit.Key{Tenant: list[at].Tenant, Route: list[at].Route}
+	}
+	states, errs := x.o.Store.Read(ctx, keys)
+	for i, at := range forgot {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		s, row := &states[i], &list[at]
+		if !s.Moved || s.Phase != rights.Relearning || s.Incarnation != row.Incarnation {
+			continue // not begun, or over
+		}
+		missing, _ := lacks.of(keys[i])
+		row.Forgot = &wire.Forgot{Account: int64(s.Account()), Floor: s.Floor, Missing: missing}
+	}
+	return nil
 }
 
 func (x *Exchange) moved(key limit.Key) bool {

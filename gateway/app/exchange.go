@@ -23,6 +23,7 @@ func (g *gateway) buildExchange(ctx context.Context) error {
 	g.heat = exchange.NewHeat(g.table, maxHot)
 	store := redisstore.New(redisstore.Options{Client: g.redis, LossHorizon: g.config.Decision.LossHorizon, Fenced: g.guard.Fenced})
 	g.life.Tell(store.SetLoss)
+	g.sourced = append(g.sourced, store.SetGeneration)
 	x, err := exchange.New(exchange.Options{
 		Region: g.config.Region, Instance: g.config.Instance, Conn: g.nats,
 		Store: store, Rules: g.holder, Heat: g.heat, Leads: g.members.Leads, Policy: g.policy, Credited: g.credited, MarkMoved: g.markMoved,

@@ -3,12 +3,15 @@ package app
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/exaring/otelpgx"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"partidor.dev/partidor/gateway/internal/config"
+	"partidor.dev/partidor/gateway/internal/control/life"
 	"partidor.dev/partidor/gateway/internal/control/rules"
 	"partidor.dev/partidor/gateway/internal/watch"
 	sharedconfig "partidor.dev/partidor/shared/config"
@@ -27,7 +30,7 @@ func (g *gateway) buildRules(ctx context.Context) error {
 	}
 	floor := limit.Share(g.config.Exchange.Floor)
 	if g.config.Rules.File != "" {
-		o.Source = rules.NewFile(g.config.Rules.File, g.config.Region, floor)
+		o.Source, g.source = rules.NewFile(g.config.Rules.File, g.config.Region, floor), "file "+g.config.Rules.File
 	} else {
 		pool, err := g.openPostgres(ctx)
 		if err != nil {
@@ -70,10 +73,45 @@ func (g *gateway) openPostgres(ctx context.Context) (*pgxpool.Pool, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	g.onClose(pool.Close)
+	g.source = ledgerName(c.ConnConfig)
 	listener := c.ConnConfig.Copy()
 	listener.Tracer = nil // one wait for ever is no span
 	g.listener = &rules.Listener{Config: listener, Logger: g.logger}
 	return pool, nil
+}
+
+// ledgerName tells one ledger from another: by its servers, the first one first, and the database.
+func ledgerName(c *pgx.ConnConfig) string {
+	name := fmt.Sprintf("postgres %s:%d", c.Host, c.Port)
+	for _, f := range c.Fallbacks {
+		if server := fmt.Sprintf(",%s:%d", f.Host, f.Port); !strings.Contains(name+",", server+",") && !strings.HasSuffix(name, " "+server[1:]) {
+			name += server
+		}
+	}
+	return name + "/" + c.Database
+}
+
+// claim lets the buckets go by this gateway's rules if its source is another than the one before, and goes on to look whether it
+// still is. A Redis that is away is asked later.
+func (g *gateway) claim(ctx context.Context) error {
+	if g.redis == nil {
+		return nil
+	}
+	source := life.NewSource(life.SourceOptions{
+		Name:  g.source,
+		Ready: func() bool { s := g.loader.Status(); return s.Loaded && !s.Stale },
+		Tell: func(generation int64) {
+			for _, f := range g.sourced {
+				f(generation)
+			}
+		},
+		Logger: g.logger,
+	})
+	if err := source.Look(ctx, g.redis); err != nil {
+		g.logger.DebugContext(ctx, "source of the rules not compared yet", "error", err)
+	}
+	g.background.start(ctx, "source of the rules", func(ctx context.Context) error { return source.Run(ctx, g.redis) })
+	return nil
 }
 
 // startRules loads once, then follows the source. Without anything to serve by the gateway runs, not ready, and tries on.

@@ -58,9 +58,11 @@ type gateway struct {
 	store    bucket.Store
 	holder   *snapshot.Holder
 	loader   *rules.Loader
-	listener *rules.Listener // nil unless the source is a database
-	nats     *nats.Conn      // nil without NATS
-	home     *home.Home      // nil without NATS
+	source   string                   // of the rules, by name
+	sourced  []func(generation int64) // told which generation of sources they are of
+	listener *rules.Listener          // nil unless the source is a database
+	nats     *nats.Conn               // nil without NATS
+	home     *home.Home               // nil without NATS
 	members  *usage.Members
 	table    *usage.Table
 	heat     *exchange.Heat                    // nil without an exchange
@@ -121,7 +123,7 @@ func startTelemetry(ctx context.Context, c *config.Config, version string) (*tel
 func (g *gateway) build(ctx context.Context) error {
 	g.holder = snapshot.NewHolder(g.config.Region)
 	for _, step := range []func(context.Context) error{
-		g.listen, g.buildStore, g.buildRules, g.serveAdmin, g.connect, g.buildUsage, g.buildLease, g.buildExchange, g.buildHome, g.buildAdmitter, g.startRules, g.warm, g.buildHandler,
+		g.listen, g.buildStore, g.buildRules, g.serveAdmin, g.connect, g.buildUsage, g.buildLease, g.buildExchange, g.buildHome, g.buildAdmitter, g.startRules, g.claim, g.warm, g.buildHandler,
 	} {
 		if err := step(ctx); err != nil {
 			return err

@@ -65,6 +65,7 @@ func (g *gateway) buildStore(context.Context) error {
 	})
 	g.onClose(store.Close)
 	g.life.Tell(store.SetLoss)
+	g.sourced = append(g.sourced, store.SetGeneration)
 	g.store = store
 	return nil
 }

@@ -20,7 +20,7 @@ func FuzzReply(f *testing.F) {
 			{Key: orders, Rule: &limit.DefaultRule, Base: 700_000, Cost: 1},
 			{Key: orders, Rule: &limit.Rule{Capacity: 10, PeriodSeconds: 1, Algorithm: limit.FixedWindow, Calendar: limit.CalendarDay}, Base: limit.Whole, Cost: 3},
 		}
-		d, _, err := parseReply(line, limits)
+		d, _, err := parseReply(line, limits, 0)
 		if err != nil {
 			return
 		}

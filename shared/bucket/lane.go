@@ -31,7 +31,7 @@ type call struct {
 var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
 
 // newCall encodes limits. Their keys and the asks are parts of one text, so that encoding allocates once.
-func newCall(ctx context.Context, limits []Limit) *call {
+func newCall(ctx context.Context, limits []Limit, generation int64) *call {
 	c := calls.Get().(*call)
 	c.ctx, c.err, c.reply = ctx, nil, ""
 	b, ends := c.buf[:0], c.ends[:0]
@@ -48,7 +48,7 @@ func newCall(ctx context.Context, limits []Limit) *call {
 		if i > 0 {
 			b = append(b, ';')
 		}
-		b = appendAsk(b, &limits[i])
+		b = appendAsk(b, &limits[i], generation)
 	}
 	text := string(b)
 	c.keys, c.ask = c.keys[:0], text[names:]

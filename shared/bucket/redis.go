@@ -60,10 +60,12 @@ type Redis struct {
 	opts   Options
 	script script
 	lost   atomic.Int64
-	fenced atomic.Pointer[func() bool]
-	lanes  lanes
-	quit   chan struct{}
-	wg     sync.WaitGroup
+	// generation of the source of the rules.
+	generation atomic.Int64
+	fenced     atomic.Pointer[func() bool]
+	lanes      lanes
+	quit       chan struct{}
+	wg         sync.WaitGroup
 }
 
 // NewRedis starts a store.
@@ -95,6 +97,10 @@ func (s *Redis) SetLoss(at time.Time) {
 	s.lost.Store(at.UnixMilli())
 }
 
+// SetGeneration says how many sources of rules have been in force here before that of the callers. Revisions order what one source
+// says; whatever a later generation says is newer than all of an earlier one.
+func (s *Redis) SetGeneration(n int64) { s.generation.Store(n) }
+
 // SetFenced says what tells whether the region may use no more than its floor. It is asked just before each call is sent, and
 // must be as cheap as that is often.
 func (s *Redis) SetFenced(fenced func() bool) { s.fenced.Store(&fenced) }
@@ -112,7 +118,8 @@ func (s *Redis) Take(ctx context.Context, limits []Limit) (limit.Decision, error
 
 func (s *Redis) ask(ctx context.Context, limits []Limit) (limit.Decision, error) {
 	describe(ctx)
-	c := newCall(ctx, limits)
+	generation := s.generation.Load()
+	c := newCall(ctx, limits, generation)
 	if err := s.lanes.send(ctx, c); err != nil {
 		return limit.Decision{}, fmt.Errorf("ask redis for a decision: %w", err)
 	}
@@ -130,7 +137,7 @@ func (s *Redis) ask(ctx context.Context, limits []Limit) (limit.Decision, error)
 	if err != nil {
 		return limit.Decision{}, fmt.Errorf("ask redis for a decision: %w", err)
 	}
-	d, found, err := parseReply(line, limits)
+	d, found, err := parseReply(line, limits, generation)
 	if err != nil {
 		return limit.Decision{}, fmt.Errorf("read redis's decision: %w", err)
 	}

@@ -55,12 +55,12 @@ func BenchmarkAutoPipelinedTake(b *testing.B) {
 			limits := benchLimits(10_000)
 			benchmarkCallers(b, callers, func(ctx context.Context) error {
 				l := limits[rand.IntN(len(limits))]
-				cmd := redis.NewStringCmd(ctx, "evalsha", s.sha, 1, l[0].Key.Redis(), "0", "600000", "0", string(appendAsk(nil, &l[0])))
+				cmd := redis.NewStringCmd(ctx, "evalsha", s.sha, 1, l[0].Key.Redis(), "0", "600000", "0", string(appendAsk(nil, &l[0], 0)))
 				future := pipe.Submit(ctx, cmd)
 				if err := future.WaitContext(ctx); err != nil {
 					return err
 				}
-				_, _, err := parseReply(cmd.Val(), l)
+				_, _, err := parseReply(cmd.Val(), l, 0)
 				return err
 			})
 		})

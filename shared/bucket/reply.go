@@ -18,8 +18,8 @@ type Finding struct {
 	Lost bool
 }
 
-// parseReply reads one line of lua/take.lua's reply to limits.
-func parseReply(line string, limits []Limit) (limit.Decision, Finding, error) {
+// parseReply reads one line of lua/take.lua's reply to limits, asked under a generation of sources.
+func parseReply(line string, limits []Limit, generation int64) (limit.Decision, Finding, error) {
 	bad := func() (limit.Decision, Finding, error) {
 		return limit.Decision{}, Finding{}, fmt.Errorf("unreadable reply %.200q", line)
 	}
@@ -65,7 +65,8 @@ func parseReply(line string, limits []Limit) (limit.Decision, Finding, error) {
 	}
 	d.Key, d.Rule, d.Revision, d.Ahead = l.Key, l.Rule, f.revision, f.ahead
 	if f.revision != l.Revision {
-		d.Rule = f.numbers.Rule(l.Rule, f.revision)
+		d.Revision = own(f.revision, generation)
+		d.Rule = f.numbers.Rule(l.Rule, d.Revision)
 	}
 	return d, Finding{Key: l.Key, Broken: f.broken, Lost: f.lost}, nil
 }

@@ -4,8 +4,8 @@ import "time"
 
 // What other packages need in order to run scripts of their own over the same buckets.
 
-// Ask is l as lua/prelude.lua's parse_ask reads it.
-func (l *Limit) Ask() string { return string(appendAsk(nil, l)) }
+// Ask is l as lua/prelude.lua's parse_ask reads it, under a generation of sources: see Redis.SetGeneration.
+func (l *Limit) Ask(generation int64) string { return string(appendAsk(nil, l, generation)) }
 
 // ParseNumbers reads the `rule` field of a bucket in Redis.
 func ParseNumbers(text string) (Numbers, error) { return parseNumbers(text, ' ') }

@@ -140,6 +140,9 @@ type Rule struct {
 	// Shards above 1 spreads the key over so many buckets, each with its part of the slice: a cost above that part is too large.
 	// Going back to 1 begins one full bucket: a burst once more.
 	Shards int
+	// MaxCost is the largest cost of a request in tokens: a dearer one is too large, and limits that hold only few of the dearest
+	// are tiny. 0 where the rule declares none: any cost up to the capacity is tried, and 1 is what shares are made for.
+	MaxCost int64
 	// HideHeaders switches the RateLimit headers off; a 429 still says Retry-After.
 	HideHeaders bool
 	// ExpiresAt ends a temporary override; zero means never.
@@ -184,6 +187,9 @@ func (r *Rule) Validate() error {
 	} else if r.Shards > 1 && r.Capacity > 0 && r.Capacity < int64(r.Shards)*MinShardCapacity {
 		bad("shards: %d, needs a capacity of at least %d", r.Shards, r.Shards*MinShardCapacity)
 	}
+	if most := r.Capacity / max(int64(r.Shards), 1); r.MaxCost != 0 && (r.MaxCost < 0 || r.MaxCost > most) {
+		bad("max_cost: %d, must be from 1 to %d, what a bucket holds", r.MaxCost, most)
+	}
 	if int(r.Algorithm) >= len(algorithmNames) {
 		bad("algorithm: unknown")
 	}
@@ -217,6 +223,13 @@ func (r *Rule) validateWindow() (errs []error) {
 	}
 	return errs
 }
+
+// LargestCost is the largest cost of a request that regions' shares are made for: the declared one, else 1.
+func (r *Rule) LargestCost() int64 { return max(r.MaxCost, 1) }
+
+// TooLarge tells whether a request of this cost is dearer than the rule declares any to be. Above the capacity it is too large
+// in any case, which its bucket tells.
+func (r *Rule) TooLarge(cost int64) bool { return r.MaxCost > 0 && cost > r.MaxCost }
 
 // Expired tells whether a temporary override has ended.
 func (r *Rule) Expired(now time.Time) bool { return !r.ExpiresAt.IsZero() && !now.Before(r.ExpiresAt) }

@@ -47,6 +47,10 @@ func TestRuleValidate(t *testing.T) {
 		{"prefetched window", func(r *Rule) { r.Algorithm, r.WindowSeconds, r.Prefetch = FixedWindow, 60, true }, "prefetch: not for"},
 		{"shards", func(r *Rule) { r.Shards = MaxShards + 1 }, "shards: 65"},
 		{"shards too small to admit anything", func(r *Rule) { r.Capacity, r.Shards = 399, 4 }, "shards: 4, needs a capacity of at least 400"},
+		{"largest cost", func(r *Rule) { r.MaxCost = 200 }, ""},
+		{"largest cost above the capacity", func(r *Rule) { r.MaxCost = 201 }, "max_cost: 201, must be from 1 to 200, what a bucket holds"},
+		{"largest cost above a shard", func(r *Rule) { r.Capacity, r.Shards, r.MaxCost = 401, 4, 101 }, "max_cost: 101, must be from 1 to 100"},
+		{"largest cost below zero", func(r *Rule) { r.MaxCost = -1 }, "max_cost: -1"},
 		{"shards just large enough", func(r *Rule) { r.Capacity, r.Shards = 400, 4 }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,6 +73,9 @@ func TestRuleValidateReportsEveryFault(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), field+":") {
 			t.Errorf("%v does not name %s", err, field)
 		}
+	}
+	if strings.Contains(err.Error(), "max_cost") {
+		t.Errorf("%v names a field that is not set", err)
 	}
 }
 

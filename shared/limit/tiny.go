@@ -1,27 +1,27 @@
 package limit
 
 const (
-	// tinyRequests: a limit is tiny where its capacity is below this many requests per region,
+	// tinyRequests: a limit is tiny where its capacity is below this many of its dearest requests per region,
 	tinyRequests = 2
-	// tinyRate: and it refills no faster than so many tokens per second. Faster ones would cost too many messages.
+	// tinyRate: and it refills for no more than so many of them per second. Faster ones would cost too many messages.
 	tinyRate = 10
 	// briefPart: a burst of at most this part of a second of the rate is used up before help can arrive from anywhere.
 	briefPart = 100
 )
 
-// Tiny tells whether the limit is too small to be divided among so many regions: slices of less than two tokens admit a
-// request now and then, or never. All rights to a tiny limit sit in one region, its home; the others consume there. A tiny
-// window stays at its first home: moved, it would be in force nowhere for a whole window.
+// Tiny tells whether the limit is too small to be divided among so many regions: slices of less than two of its dearest
+// requests admit one now and then, or never. All rights to a tiny limit sit in one region, its home; the others consume there.
+// A tiny window stays at its first home: moved, it would be in force nowhere for a whole window.
 func (r *Rule) Tiny(regions int) bool {
-	n := int64(regions)
-	if r.Shards > 1 || n < 2 || r.Capacity >= tinyRequests*n {
+	n, cost := int64(regions), r.LargestCost()
+	if r.Shards > 1 || n < 2 || r.Capacity/cost >= tinyRequests*n {
 		return false
 	}
 	if r.Algorithm != TokenBucket {
 		return true
 	}
-	// Equal shares of exactly one token each round to a little less.
-	return r.Capacity <= n || r.Refill <= tinyRate*r.PeriodSeconds
+	// Equal shares of exactly one request each round to a little less.
+	return ceilMulDiv(r.Capacity, 1, cost) <= n || ceilMulDiv(r.Refill, 1, cost) <= tinyRate*r.PeriodSeconds
 }
 
 // Still tells whether a limit's shares stay where they are, short of pins and drains, because moving them costs more than it
@@ -31,7 +31,7 @@ func (r *Rule) Still(regions int) bool {
 	if r.Algorithm != TokenBucket || r.Shards > 1 || r.Tiny(regions) {
 		return false
 	}
-	return r.Capacity < tinyRequests*int64(regions) || r.Capacity <= r.Refill/r.PeriodSeconds/briefPart
+	return r.Capacity/r.LargestCost() < tinyRequests*int64(regions) || r.Capacity <= r.Refill/r.PeriodSeconds/briefPart
 }
 
 // Home is the region where the rights to a tiny limit sit until they are first moved: the one with the largest share, the

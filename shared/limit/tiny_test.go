@@ -16,6 +16,14 @@ func TestTinyLimitsHaveOneHome(t *testing.T) {
 		{Rule{Capacity: 6, Refill: 1, PeriodSeconds: 1}, 400_000, 400_000},
 		{Rule{Capacity: 1, Algorithm: FixedWindow, WindowSeconds: 60}, Whole, 0},
 		{Rule{Capacity: 6, Algorithm: FixedWindow, WindowSeconds: 60}, 400_000, 400_000},
+		// Two of the dearest requests for each of three regions, and one token less.
+		{Rule{Capacity: 60, Refill: 100, PeriodSeconds: 1, MaxCost: 10}, 400_000, 400_000},
+		{Rule{Capacity: 59, Refill: 100, PeriodSeconds: 1, MaxCost: 10}, Whole, 0},
+		{Rule{Capacity: 59, Refill: 101, PeriodSeconds: 1, MaxCost: 10}, 400_000, 400_000}, // too many requests for a home
+		{Rule{Capacity: 30, Refill: 101, PeriodSeconds: 1, MaxCost: 10}, Whole, 0},         // but three regions cannot share three
+		{Rule{Capacity: 59, Refill: 5, PeriodSeconds: 60, MaxCost: 1}, 400_000, 400_000},
+		{Rule{Capacity: 59, Algorithm: FixedWindow, WindowSeconds: 60, MaxCost: 10}, Whole, 0},
+		{Rule{Capacity: MaxTokens, Refill: MaxTokens, PeriodSeconds: MaxPeriodSeconds, MaxCost: MaxTokens}, Whole, 0},
 	} {
 		sum := Share(0)
 		for region := range split {
@@ -69,6 +77,8 @@ func TestStillLimitsKeepTheirShares(t *testing.T) {
 		{"a burst of 11 ms", Rule{Capacity: 11, Refill: 1000, PeriodSeconds: 1}, 2, false},
 		{"a window", Rule{Capacity: 7, Algorithm: FixedWindow, WindowSeconds: 60}, 3, false},
 		{"shards", Rule{Capacity: 9, Refill: 1000, PeriodSeconds: 1, Shards: 2}, 2, false},
+		{"two of the dearest requests a region", Rule{Capacity: 60, Refill: 101, PeriodSeconds: 1, MaxCost: 10}, 3, false},
+		{"one token less", Rule{Capacity: 59, Refill: 101, PeriodSeconds: 1, MaxCost: 10}, 3, true},
 		{"one region", Rule{Capacity: 100, Refill: 1000, PeriodSeconds: 1}, 1, false},
 	} {
 		if got := c.rule.Still(c.regions); got != c.want {

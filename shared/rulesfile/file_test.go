@@ -15,7 +15,7 @@ const example = `revision: 3
 regions: {eu: 70%, us: {base: 300000, floor: 5%, domain: b}}
 default: {capacity: 20, refill_per_second: 10}
 rules:
-  - {tenant: shop-a, route: create-order, capacity: 200, refill_per_second: 100}
+  - {tenant: shop-a, route: create-order, capacity: 200, refill_per_second: 100, max_cost: 40}
   - tenant: "@gold"
     route: "*"
     capacity: 600
@@ -39,6 +39,9 @@ func TestParseReadsEverything(t *testing.T) {
 	want := map[string]Region{"eu": {Base: 700_000}, "us": {Base: 300_000, Floor: &floor, Domain: "b"}}
 	if diff := cmp.Diff(want, f.Regions); diff != "" {
 		t.Errorf("regions (-want +got):\n%s", diff)
+	}
+	if got := f.Rules[0].Limit(limit.Revision{}).MaxCost; got != 40 {
+		t.Errorf("the largest cost of shop-a/create-order is %d, want 40", got)
 	}
 	gold := f.Rules[1].Limit(limit.Revision{Number: 3})
 	if diff := cmp.Diff(&limit.Rule{Capacity: 600, Refill: 5, PeriodSeconds: 60, Revision: limit.Revision{Number: 3},
@@ -103,6 +106,8 @@ func TestParseNamesLineAndField(t *testing.T) {
 		{"region name", "regions:\n  eu: 70%\n  u.s: 30%\n", "f:3: regions.u.s: region names"},
 		{"twice", "rules:\n  - {tenant: a, route: b, capacity: 1, refill_per_second: 1}\n  - {tenant: a, route: b, capacity: 2, refill_per_second: 1}\n", `f:3: rules[1].route: tenant "a" and route "b" have a rule already, rules[0]`},
 		{"bad hash", "api_keys:\n  - {tenant: a, sha256: abc}\n", "f:2: api_keys[0].sha256: must be 64 hex digits"},
+		{"largest cost above the capacity", "rules:\n  - {tenant: a, route: b, capacity: 9, refill_per_second: 1, max_cost: 10}\n", "f:2: rules[0].max_cost: 10, must be from 1 to 9"},
+		{"largest cost -1", "rules:\n  - {tenant: a, route: b, capacity: 9, refill_per_second: 1, max_cost: -1}\n", "f:2: rules[0].max_cost: -1"},
 		{"bad mode", "rules:\n  - {tenant: a, route: b, mode: of}\n", "f:2: rules[0]."},
 		{"shards of tenant", "rules:\n  - {tenant: a, route: '@tenant', capacity: 9, refill_per_second: 1, shards: 4}\n", "f:2: rules[0].shards: not for @tenant"},
 		{"shards beside a tenant limit", "rules:\n  - {tenant: a, route: '@tenant', capacity: 9, refill_per_second: 1}\n  - {tenant: a, route: r, capacity: 9, refill_per_second: 1, shards: 4}\n", "f:3: rules[1].shards: cannot be charged together"},

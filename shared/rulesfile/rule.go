@@ -28,6 +28,7 @@ type Rule struct {
 	OnError             limit.OnError   `yaml:"on_error,omitempty" json:"on_error,omitempty"`
 	Prefetch            bool            `yaml:"prefetch,omitempty" json:"prefetch,omitempty"`
 	Shards              int             `yaml:"shards,omitempty" json:"shards,omitempty"`
+	MaxCost             int64           `yaml:"max_cost,omitempty" json:"max_cost,omitempty"`
 	HideHeaders         bool            `yaml:"hide_headers,omitempty" json:"hide_headers,omitempty"`
 	ExpiresAt           *time.Time      `yaml:"expires_at,omitempty" json:"expires_at,omitempty"`
 	Reason              string          `yaml:"reason,omitempty" json:"reason,omitempty"`
@@ -72,7 +73,7 @@ func (r *Rule) Limit(revision limit.Revision) *limit.Rule {
 	l := &limit.Rule{
 		Capacity: r.Capacity, Refill: r.RefillPerSecond, PeriodSeconds: int64(r.RefillPeriodSeconds),
 		Algorithm: r.Algorithm, WindowSeconds: r.WindowSeconds, Calendar: r.Window,
-		Mode: r.Mode, OnError: r.OnError, Prefetch: r.Prefetch, Shards: r.Shards, HideHeaders: r.HideHeaders,
+		Mode: r.Mode, OnError: r.OnError, Prefetch: r.Prefetch, Shards: r.Shards, MaxCost: r.MaxCost, HideHeaders: r.HideHeaders,
 		Revision: revision,
 	}
 	if l.PeriodSeconds == 0 {
@@ -95,7 +96,7 @@ func Of(tenant, route string, l *limit.Rule) Rule {
 	r := Rule{
 		Tenant: tenant, Route: route, Capacity: l.Capacity, RefillPerSecond: l.Refill, RefillPeriodSeconds: Period(l.PeriodSeconds),
 		Algorithm: l.Algorithm, WindowSeconds: l.WindowSeconds, Window: l.Calendar,
-		Mode: l.Mode, OnError: l.OnError, Prefetch: l.Prefetch, Shards: l.Shards, HideHeaders: l.HideHeaders,
+		Mode: l.Mode, OnError: l.OnError, Prefetch: l.Prefetch, Shards: l.Shards, MaxCost: l.MaxCost, HideHeaders: l.HideHeaders,
 	}
 	if r.RefillPeriodSeconds == 1 {
 		r.RefillPeriodSeconds = 0

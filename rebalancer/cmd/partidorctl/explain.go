@@ -127,6 +127,9 @@ func numbers(r item) string {
 	if a := text(r, "algorithm"); a != "" && a != "token_bucket" {
 		s += ", " + a + " " + or(text(r, "window"), text(r, "window_seconds")+" s")
 	}
+	if cost := text(r, "max_cost"); cost != "" {
+		s += ", at most " + cost + " each"
+	}
 	if mode != "enforce" {
 		s += ", " + mode
 	}

@@ -13,6 +13,7 @@ import (
 // ruleFlags are the fields of a rule on the command line.
 type ruleFlags struct {
 	capacity, refill, period, window int64
+	maxCost                          int64
 	shards                           int
 	algorithm, calendar              string
 	mode, onError                    string
@@ -31,6 +32,7 @@ func (f *ruleFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.onError, "on-error", "", strings.Join(onErrorNames, ", "))
 	flags.BoolVar(&f.prefetch, "prefetch", false, "let instances take tokens ahead")
 	flags.IntVar(&f.shards, "shards", 1, "spread the key over so many buckets")
+	flags.Int64Var(&f.maxCost, "max-cost", 0, "largest cost of a request, in tokens; 0 takes the declaration away")
 	flags.BoolVar(&f.hideHeaders, "hide-headers", false, "no RateLimit headers")
 	flags.DurationVar(&f.length, "for", 0, "end the rule after this; 0 takes an end away")
 }
@@ -58,6 +60,7 @@ func (f *ruleFlags) apply(flags *pflag.FlagSet, r *rulesfile.Rule) error {
 	value("window-seconds", func() { r.WindowSeconds = f.window })
 	value("prefetch", func() { r.Prefetch = f.prefetch })
 	value("shards", func() { r.Shards = f.shards })
+	value("max-cost", func() { r.MaxCost = f.maxCost })
 	value("hide-headers", func() { r.HideHeaders = f.hideHeaders })
 	given("algorithm", func() error { return r.Algorithm.UnmarshalText([]byte(f.algorithm)) })
 	given("window", func() error { return r.Window.UnmarshalText([]byte(f.calendar)) })

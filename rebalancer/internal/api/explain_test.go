@@ -31,7 +31,7 @@ func TestExplainTheLastRefusal(t *testing.T) {
 		{"no room", wire.Refusal{Outcome: "refused", Source: "redis", Cost: 2, Tokens: 0.4, WaitMillis: 533},
 			"a request of cost 2 at gateway us-1, decided by redis: the bucket held 0.4 of the 2 tokens it takes; waiting 0.533 s would have admitted it"},
 		{"above the capacity", wire.Refusal{Outcome: "too_large", Source: "redis", Cost: 50}, "a capacity of at least 50 would admit it"},
-		{"above the slice", wire.Refusal{Outcome: "too_large", Source: "redis", Cost: 8}, "slice of 6 tokens; a larger share would admit it"},
+		{"above the slice", wire.Refusal{Outcome: "too_large", Source: "redis", Cost: 8}, "slice of 6 tokens; a larger share, or max_cost 8 in the rule, would admit it"},
 		{"another limit", wire.Refusal{Outcome: "refused", Source: "denied-cache", Cost: 1, Limit: "@tenant"}, "see partidorctl explain a @tenant"},
 		{"no decision", wire.Refusal{Outcome: "unable", Source: "fallback", Cost: 1}, "used up its own part of the slice; a Redis that answers"},
 		{"an outcome of a later version", wire.Refusal{Outcome: "tired", Source: "moon", Cost: 1}, "decided by moon"},

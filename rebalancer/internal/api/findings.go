@@ -88,8 +88,10 @@ func refusal(k *board.Key, r *RegionExplanation, now time.Time) string {
 		return s + fmt.Sprintf("not this limit but that of %s/%s had no room: see partidorctl explain %s %s", k.Tenant, last.Limit, k.Tenant, last.Limit)
 	case last.Outcome == limit.TooLarge.String() && last.Cost > capacity:
 		return s + fmt.Sprintf("it costs more than the whole capacity of %d, no waiting helps; a capacity of at least %d would admit it", capacity, last.Cost)
+	case last.Outcome == limit.TooLarge.String() && k.Rule.MaxCost > 0 && last.Cost > k.Rule.MaxCost:
+		return s + fmt.Sprintf("the rule declares that no request costs more than %d (max_cost)", k.Rule.MaxCost)
 	case last.Outcome == limit.TooLarge.String():
-		return s + fmt.Sprintf("it costs more than this region's slice of %s tokens; a larger share would admit it", number(r.Capacity))
+		return s + fmt.Sprintf("it costs more than this region's slice of %s tokens; a larger share, or max_cost %d in the rule, would admit it", number(r.Capacity), last.Cost)
 	case last.Outcome == limit.Blocked.String():
 		return s + "the rule in force there blocks every request"
 	case last.Outcome == limit.Unable.String() && k.Rule.OnError == limit.OnErrorDeny:

@@ -16,7 +16,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	s := newSite(t)
 	s.collector.demand = []plan.Demand{{Key: limit.Key{Tenant: "a", Route: "r"}, Loads: []plan.Load{{Known: true, Share: 600_000, Offered: 10, Refused: 4}, {}}}}
 	for _, step := range [][3]string{
-		{"PUT", "/v1/rules/a/r", `{"capacity": 200, "refill_per_second": 100, "expires_at": "2099-01-01T00:00:00Z"}`},
+		{"PUT", "/v1/rules/a/r", `{"capacity": 200, "refill_per_second": 100, "max_cost": 40, "expires_at": "2099-01-01T00:00:00Z"}`},
 		{"PUT", "/v1/tenants/a", `{"plan": "gold"}`},
 		{"PUT", "/v1/splits/a/r/pins", `{"shares": {"eu": 500000}, "for_seconds": 60}`},
 		{"PUT", "/v1/parameters/cycle", `{"value": "30s"}`},

@@ -58,6 +58,7 @@ func TestBadInput(t *testing.T) {
 		{"NaN", "PUT", "/v1/rules/a/r", `{"capacity": NaN}`, "body"},
 		{"no end", "PUT", "/v1/rules/a/r", `{"mode": "block", "expires_at": "0001-01-01T00:00:00Z"}`, "expires_at"},
 		{"no time", "PUT", "/v1/rules/a/r", `{"mode": "block", "expires_at": "tomorrow"}`, "expires_at"},
+		{"largest cost above the capacity", "PUT", "/v1/rules/a/r", `{"capacity": 100, "refill_per_second": 1, "max_cost": 101}`, "max_cost"},
 		{"small shards", "PUT", "/v1/rules/a/r", `{"capacity": 100, "refill_per_second": 1, "shards": 4}`, "shards"},
 		{"NUL in a reason", "PUT", "/v1/rules/a/r", `{"mode": "block", "reason": "a\u0000b"}`, "value"},
 		{"NUL in a name", "DELETE", "/v1/rules/a%00/r", "", "value"},

@@ -39,6 +39,10 @@ func TestChecksAgreeWithValidate(t *testing.T) {
 		{"shards of a window", "capacity, algorithm, window_seconds, shards", "5, 'fixed_window', 60, 2", "shards", limit.Rule{Capacity: 5, PeriodSeconds: 1, Algorithm: limit.FixedWindow, WindowSeconds: 60, Shards: 2}},
 		{"small shards", "capacity, refill_per_second, shards", "399, 1, 4", "shards", limit.Rule{Capacity: 399, Refill: 1, PeriodSeconds: 1, Shards: 4}},
 		{"4 shards", "capacity, refill_per_second, shards", "400, 1, 4", "", limit.Rule{Capacity: 400, Refill: 1, PeriodSeconds: 1, Shards: 4}},
+		{"largest cost", "capacity, refill_per_second, max_cost", "5, 1, 5", "", limit.Rule{Capacity: 5, Refill: 1, PeriodSeconds: 1, MaxCost: 5}},
+		{"largest cost above the capacity", "capacity, refill_per_second, max_cost", "5, 1, 6", "max_cost", limit.Rule{Capacity: 5, Refill: 1, PeriodSeconds: 1, MaxCost: 6}},
+		{"largest cost -1", "capacity, refill_per_second, max_cost", "5, 1, -1", "max_cost", limit.Rule{Capacity: 5, Refill: 1, PeriodSeconds: 1, MaxCost: -1}},
+		{"largest cost above a shard", "capacity, refill_per_second, shards, max_cost", "401, 1, 4, 101", "max_cost", limit.Rule{Capacity: 401, Refill: 1, PeriodSeconds: 1, Shards: 4, MaxCost: 101}},
 		{"65 shards", "capacity, refill_per_second, shards", "6500, 1, 65", "shards", limit.Rule{Capacity: 6500, Refill: 1, PeriodSeconds: 1, Shards: 65}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -33,7 +33,7 @@ var constraintFields = map[string]string{
 	"rule_log_capacity": "capacity", "rule_refill_positive": "refill_per_second", "rule_refill_max": "refill_per_second",
 	"rule_refill_required": "refill_per_second", "rule_refill_period": "refill_period_seconds", "rule_algorithm": "algorithm",
 	"rule_window": "window", "rule_window_seconds": "window_seconds", "rule_calendar_window": "window", "rule_mode": "mode",
-	"rule_on_error": "on_error", "rule_prefetch": "prefetch", "rule_shards": "shards", "rule_shard_capacity": "shards", "rule_shards_of_tenant": "shards", "rule_shards_and_tenant": "shards",
+	"rule_on_error": "on_error", "rule_prefetch": "prefetch", "rule_shards": "shards", "rule_shard_capacity": "shards", "rule_shards_of_tenant": "shards", "rule_shards_and_tenant": "shards", "rule_max_cost": "max_cost",
 	"tenant_id_name": "id", "tenant_plan_name": "plan", "api_key_tenant": "tenant", "api_key_hash_sha256": "sha256",
 	"region_name": "name", "region_base_share": "base", "region_base_sum": "regions", "region_published_sum": "regions",
 	"region_published_share": "base", "split_base_share": "split", "split_observed_share": "split",

@@ -19,7 +19,7 @@ type Rule struct {
 }
 
 const selectRule = `SELECT id, tenant_id, route_id, capacity, coalesce(refill_per_second, 0), refill_period_seconds, algorithm,
-	coalesce(window_seconds, 0), coalesce(calendar_window, ''), mode, on_error, prefetch, shards, hide_headers, expires_at,
+	coalesce(window_seconds, 0), coalesce(calendar_window, ''), mode, on_error, prefetch, shards, coalesce(max_cost, 0), hide_headers, expires_at,
 	reason, updated_at, updated_by, revision_epoch, revision_number FROM rate_limit_rule `
 
 func scanRule(row pgx.Row) (Rule, error) {
@@ -28,7 +28,7 @@ func scanRule(row pgx.Row) (Rule, error) {
 		algorithm, window, mode, onError string
 	)
 	err := row.Scan(&r.ID, &r.Tenant, &r.Route, &r.Capacity, &r.RefillPerSecond, &r.RefillPeriodSeconds, &algorithm,
-		&r.WindowSeconds, &window, &mode, &onError, &r.Prefetch, &r.Shards, &r.HideHeaders, &r.ExpiresAt,
+		&r.WindowSeconds, &window, &mode, &onError, &r.Prefetch, &r.Shards, &r.MaxCost, &r.HideHeaders, &r.ExpiresAt,
 		&r.Reason, &r.UpdatedAt, &r.UpdatedBy, &r.Revision.Epoch, &r.Revision.Number)
 	if err != nil {
 		return r, err

@@ -66,6 +66,7 @@ type ruleRow struct {
 	OnError        string     `json:"on_error"`
 	Prefetch       bool       `json:"prefetch"`
 	Shards         int        `json:"shards"`
+	MaxCost        *int64     `json:"max_cost"`
 	HideHeaders    bool       `json:"hide_headers"`
 	ExpiresAt      *time.Time `json:"expires_at"`
 	Reason         string     `json:"reason"`
@@ -81,6 +82,9 @@ func rowOf(r *rulesfile.Rule) ruleRow {
 	}
 	if l.WindowSeconds != 0 {
 		row.WindowSeconds = &l.WindowSeconds
+	}
+	if l.MaxCost != 0 {
+		row.MaxCost = &l.MaxCost
 	}
 	if w := l.Calendar.String(); w != "" {
 		row.CalendarWindow = &w
@@ -102,17 +106,17 @@ func upsertRules(ctx context.Context, tx pgx.Tx, rules []rulesfile.Rule) error {
 		return err
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, refill_period_seconds, algorithm,
-			window_seconds, calendar_window, mode, on_error, prefetch, shards, hide_headers, expires_at, reason)
+			window_seconds, calendar_window, mode, on_error, prefetch, shards, max_cost, hide_headers, expires_at, reason)
 		SELECT tenant_id, route_id, capacity, refill_per_second, refill_period_seconds, algorithm,
-			window_seconds, calendar_window, mode, on_error, prefetch, shards, hide_headers, expires_at, reason
+			window_seconds, calendar_window, mode, on_error, prefetch, shards, max_cost, hide_headers, expires_at, reason
 		  FROM jsonb_to_recordset($1) AS r (tenant_id text, route_id text, capacity bigint, refill_per_second int, refill_period_seconds int,
 			algorithm text, window_seconds int, calendar_window text, mode text, on_error text, prefetch boolean, shards int,
-			hide_headers boolean, expires_at timestamptz, reason text)
+			max_cost bigint, hide_headers boolean, expires_at timestamptz, reason text)
 		ON CONFLICT (tenant_id, route_id) DO UPDATE SET capacity = excluded.capacity, refill_per_second = excluded.refill_per_second,
 			refill_period_seconds = excluded.refill_period_seconds, algorithm = excluded.algorithm,
 			window_seconds = excluded.window_seconds, calendar_window = excluded.calendar_window, mode = excluded.mode,
 			on_error = excluded.on_error, prefetch = excluded.prefetch, shards = excluded.shards,
-			hide_headers = excluded.hide_headers, expires_at = excluded.expires_at, reason = excluded.reason`, data)
+			max_cost = excluded.max_cost, hide_headers = excluded.hide_headers, expires_at = excluded.expires_at, reason = excluded.reason`, data)
 	return err
 }
 
@@ -126,6 +130,9 @@ func RuleOfHistory(data json.RawMessage) (rulesfile.Rule, error) {
 		Prefetch: row.Prefetch, Shards: row.Shards, HideHeaders: row.HideHeaders, ExpiresAt: row.ExpiresAt}
 	if row.Refill != nil {
 		r.RefillPerSecond = *row.Refill
+	}
+	if row.MaxCost != nil {
+		r.MaxCost = *row.MaxCost
 	}
 	if row.WindowSeconds != nil {
 		r.WindowSeconds = *row.WindowSeconds

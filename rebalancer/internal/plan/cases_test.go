@@ -321,7 +321,7 @@ func TestTinyLimitsHaveAHome(t *testing.T) {
 	}
 	// Cost 10 of a capacity of 100: every region keeps room for one request, and the limit is divided.
 	w = newWorld(t, 100, 100, 500_000, 500_000)
-	w.key().LargestCost = 10
+	w.key().Rule.MaxCost = 10
 	for range 6 {
 		w.offer(90, 0)
 		w.cycle()

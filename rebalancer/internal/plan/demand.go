@@ -29,8 +29,6 @@ type Demand struct {
 	Last []limit.Share
 	// Pins fixes the share of regions by an operator's word; nil or Unpinned where free.
 	Pins []limit.Share
-	// LargestCost is the largest cost of a request of the key in tokens; 0 means 1.
-	LargestCost int64
 }
 
 // Unpinned in Demand.Pins leaves a region to the plan.

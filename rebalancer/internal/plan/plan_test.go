@@ -26,9 +26,9 @@ func drawInput(t *rapid.T) Input {
 		})
 	}
 	d := Demand{
-		Key:         limit.Key{Tenant: "t", Route: "r"},
-		LargestCost: int64(rapid.IntRange(0, 20).Draw(t, "cost")),
+		Key: limit.Key{Tenant: "t", Route: "r"},
 		Rule: &limit.Rule{
+			MaxCost:  int64(rapid.IntRange(0, 20).Draw(t, "cost")),
 			Capacity: rapid.Int64Range(1, limit.MaxTokens).Draw(t, "capacity"),
 			Refill:   rapid.Int64Range(1, 1_000_000).Draw(t, "refill"), PeriodSeconds: rapid.Int64Range(1, 100).Draw(t, "period"),
 		},

@@ -55,7 +55,7 @@ func (s *scratch) load(d *Demand) {
 
 // setFloors: a part of the base share, and at least the largest cost where the capacity allows that for every region.
 func (s *scratch) setFloors(d *Demand) {
-	oneRequest := limit.Share(math.Ceil(float64(max(1, d.LargestCost)) / float64(d.Rule.Capacity) * float64(limit.Whole)))
+	oneRequest := limit.Share(math.Ceil(float64(d.Rule.LargestCost()) / float64(d.Rule.Capacity) * float64(limit.Whole)))
 	fits := oneRequest*limit.Share(len(s.regions)) <= limit.Whole
 	for i := range s.regions {
 		r := &s.regions[i]

@@ -3,7 +3,6 @@ package sim
 import (
 	"time"
 
-	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
 	"partidor.dev/partidor/shared/rights/agent"
@@ -46,7 +45,7 @@ func (n *node) blank() rights.State {
 func (n *node) newAgent() *agent.Agent {
 	return agent.New(agent.Options{
 		Region: n.name, Peers: n.peers, Policy: n.p.policy, RoundTrip: 2 * n.w.scenario.Network.OneWay,
-		Numbers: func(limit.Key) (bucket.Numbers, bool) { return n.env.Numbers, true },
+		Rule: func(limit.Key) *limit.Rule { return &n.w.scenario.Rule },
 	})
 }
 

@@ -119,7 +119,7 @@ func (r *reading) bad(f Fault) { r.Faults = append(r.Faults, f) }
 func (r *reading) rules() error {
 	var row ruleRow
 	fields := []any{&row.Tenant, &row.Route, &row.Capacity, &row.Refill, &row.PeriodSeconds, &row.Algorithm, &row.WindowSeconds,
-		&row.CalendarWindow, &row.Mode, &row.OnError, &row.Prefetch, &row.Shards, &row.HideHeaders, &row.ExpiresAt,
+		&row.CalendarWindow, &row.Mode, &row.OnError, &row.Prefetch, &row.Shards, &row.MaxCost, &row.HideHeaders, &row.ExpiresAt,
 		&row.Revision.Epoch, &row.Revision.Number}
 	return r.each(queryRules, r.news(), fields, func() {
 		row.Revision = r.at(row.Revision)

@@ -109,8 +109,8 @@ func TestLedgerIsReadWhole(t *testing.T) {
 	l := newLedger(t)
 	hash := sha256.Sum256([]byte("k-shop-a"))
 	l.exec(insertShopA)
-	l.exec(`INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, refill_period_seconds, mode, on_error, prefetch, shards, hide_headers)
-	        VALUES ('@gold', '*', 600, 5, 60, 'shadow', 'deny', true, 4, true)`)
+	l.exec(`INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, refill_period_seconds, mode, on_error, prefetch, shards, max_cost, hide_headers)
+	        VALUES ('@gold', '*', 600, 5, 60, 'shadow', 'deny', true, 4, 150, true)`)
 	l.exec(`INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, algorithm, calendar_window) VALUES ('*', 'report', 1000, 'fixed_window', 'day')`)
 	l.exec(`INSERT INTO tenant (id, plan) VALUES ('shop-a', ''), ('shop-b', 'gold')`)
 	l.exec(`INSERT INTO api_key (hash, tenant_id) VALUES ($1, 'shop-a')`, hash[:])
@@ -127,7 +127,7 @@ func TestLedgerIsReadWhole(t *testing.T) {
 		t.Errorf("base %d floor %d, want 700000 and 5 %% of it", m.Base, m.Floor)
 	}
 	gold := limit.Rule{Capacity: 600, Refill: 5, PeriodSeconds: 60, Mode: limit.Shadow, OnError: limit.OnErrorDeny, Prefetch: true,
-		Shards: 4, HideHeaders: true, Revision: limit.Revision{Epoch: 1, Number: 2}}
+		Shards: 4, MaxCost: 150, HideHeaders: true, Revision: limit.Revision{Epoch: 1, Number: 2}}
 	if d := cmp.Diff(gold, *s.Lookup("shop-b", "create-order").Rule); d != "" {
 		t.Errorf("shop-b by its plan: %s", d)
 	}

@@ -11,7 +11,7 @@ const (
 
 	queryRules = `
 SELECT tenant_id, route_id, capacity, refill_per_second, refill_period_seconds, algorithm, window_seconds,
-       calendar_window, mode, on_error, prefetch, shards, hide_headers, expires_at, revision_epoch, revision_number
+       calendar_window, mode, on_error, prefetch, shards, max_cost, hide_headers, expires_at, revision_epoch, revision_number
   FROM rate_limit_rule
  WHERE (revision_epoch, revision_number) > ($1, $2)`
 

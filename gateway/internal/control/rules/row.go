@@ -25,6 +25,7 @@ type ruleRow struct {
 	Mode, OnError  string
 	Prefetch       bool
 	Shards         int64
+	MaxCost        *int64
 	HideHeaders    bool
 	ExpiresAt      pgtype.Timestamptz
 	Revision       limit.Revision
@@ -39,6 +40,7 @@ func (r *ruleRow) entry() (snapshot.RuleEntry, error) {
 		WindowSeconds: value(r.WindowSeconds),
 		Prefetch:      r.Prefetch,
 		Shards:        int(r.Shards),
+		MaxCost:       value(r.MaxCost),
 		HideHeaders:   r.HideHeaders,
 		Revision:      r.Revision,
 	}

@@ -32,7 +32,7 @@ func full(t testing.TB) *snapshot.Snapshot {
 	}
 	b.SetDefault(&limit.Rule{Capacity: 3, Refill: 1, PeriodSeconds: 60, Revision: at(2)})
 	b.SetRule("shop-a", "orders", &limit.Rule{Capacity: limit.MaxTokens, Refill: 5, PeriodSeconds: 60, Mode: limit.Shadow, OnError: limit.OnErrorDeny,
-		Prefetch: true, Shards: 4, HideHeaders: true, ExpiresAt: time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC), Revision: at(3)})
+		Prefetch: true, Shards: 4, MaxCost: 7, HideHeaders: true, ExpiresAt: time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC), Revision: at(3)})
 	b.SetRule("*", "*", &limit.Rule{Capacity: 9, PeriodSeconds: 1, Algorithm: limit.FixedWindow, Calendar: limit.CalendarDay, Revision: at(4)})
 	b.SetRule("@gold", "@tenant", &limit.Rule{Capacity: 1, Refill: 1, PeriodSeconds: 1, Mode: limit.Block, Revision: at(5)})
 	b.SetRule("shop-b", "orders", &limit.Rule{Capacity: 9, Refill: 1, PeriodSeconds: 1, Revision: at(5)})

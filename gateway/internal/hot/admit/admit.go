@@ -81,11 +81,14 @@ func (a *Admitter) admit(ctx context.Context, now time.Time, req Request) limit.
 	d, byRule := c.find(snap, &req)
 	switch {
 	case byRule:
+	case c.dear(&d):
+		a.count(c, &d)
 	case c.tiny && a.opts.Elsewhere != nil:
 		d = a.elsewhere(ctx, now, c)
 		a.count(c, &d)
 	default:
 		d = a.enforce(ctx, now, c)
+		c.beyond(len(snap.Regions()), &d)
 		a.count(c, &d)
 	}
 	if len(c.shadows) > 0 {

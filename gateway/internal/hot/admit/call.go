@@ -101,6 +101,32 @@ func (c *call) shadow(snap *snapshot.Snapshot, route string, req *Request, m *sn
 	})
 }
 
+// dear answers a request that costs more than one of its limits declares any to cost.
+func (c *call) dear(d *limit.Decision) bool {
+	for i := range c.limits {
+		if lim := &c.limits[i]; lim.Rule.TooLarge(lim.Cost) {
+			*d = limit.Decision{
+				Outcome: limit.TooLarge, Source: limit.SourceRule, Key: lim.Key, Rule: lim.Rule, Revision: lim.Revision, Share: lim.Base,
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// beyond makes a refusal that no waiting ends what it is: the cost is above this region's slice, and the shares of such a limit
+// do not move for requests dearer than it declares.
+func (c *call) beyond(regions int, d *limit.Decision) {
+	if d.Outcome != limit.Refused || !d.Rule.Still(regions) {
+		return
+	}
+	i := c.limitOf(d)
+	if i < 0 || c.limits[i].Cost <= d.Rule.LargestCost() || float64(c.limits[i].Cost) <= d.Rule.SliceOf(d.Share).Capacity {
+		return
+	}
+	d.Outcome, d.RetryAfter = limit.TooLarge, 0
+}
+
 // remembered looks up what memory holds of the limits.
 func (c *call) remembered(m *memory) {
 	for i := range c.limits {

@@ -45,6 +45,7 @@ export function limitOf(rule) {
   let s = rule.capacity.toLocaleString("en") + " tokens";
   if (rule.refill_per_second) s += ", " + rule.refill_per_second + (rule.refill_period_seconds > 1 ? " per " + rule.refill_period_seconds + " s" : "/s");
   if (rule.algorithm && rule.algorithm !== "token_bucket") s += ", " + rule.algorithm.replaceAll("_", " ") + " " + (rule.window || rule.window_seconds + " s");
+  if (rule.max_cost) s += ", at most " + rule.max_cost.toLocaleString("en") + " each";
   return rule.mode ? s + ", " + rule.mode : s;
 }
 

@@ -37,7 +37,7 @@ type Store interface {
 	Forget()
 	Record(ctx context.Context) (redisstore.Record, error)
 	BeginRegion(ctx context.Context, number int64, run string) (redisstore.Record, error)
-	ActivateRegion(ctx context.Context, number int64) (redisstore.Record, error)
+	ActivateRegion(ctx context.Context, number int64, answered map[string]int64) (redisstore.Record, error)
 	VoidPeer(ctx context.Context, peer string, number int64) (redisstore.Record, error)
 	Vote(ctx context.Context, peer string, number int64, fences bool) (redisstore.Record, error)
 	Agree(ctx context.Context, peer string, number int64, silence time.Duration) (redisstore.Record, error)

@@ -151,7 +151,8 @@ func TestToggling(t *testing.T) {
 		g.load(t, "t1", 600*time.Millisecond, 1000, m)
 		path.set(func(l *link) { l.cut = false })
 	}
-	most := 2*capacity + rate*time.Since(began).Seconds()
+	// What was being settled when the link was cut may have been lost on the way; the gateway counts it.
+	most := 2*capacity + rate*time.Since(began).Seconds() + float64(g.metrics.unknown.Load())
 	if n := m.admitted.Load(); float64(n) > most || float64(n) < most/2 {
 		t.Errorf("%d admitted in %v, want at most %.0f", n, time.Since(began), most)
 	}

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -41,46 +40,5 @@ func TestGoldenFilesAreOfThisChart(t *testing.T) {
 	}
 	if got != string(want) {
 		t.Error("the chart has changed since its examples were rendered: make chart-test UPDATE=1, and look at git diff deploy/helm")
-	}
-}
-
-// What is wrong is called the same everywhere: by terraform plan, by the chart and by the programs.
-func TestFaultsHaveTheSameWords(t *testing.T) {
-	read := func(paths ...string) string {
-		var all strings.Builder
-		for _, p := range paths {
-			data, err := os.ReadFile(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all.Write(data)
-		}
-		// Terraform and Go write a percent sign in formats in ways of their own.
-		return strings.NewReplacer("100%%", "100%").Replace(all.String())
-	}
-	templates, err := filepath.Glob("partidor/templates/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	terraform := read("../../terraform/modules/region/variables.tf", "../../terraform/modules/control-plane/variables.tf")
-	chart := read(append(templates, "partidor/values.schema.json")...)
-	programs := read("../../shared/rulesfile/faults.go", "../../shared/rulesfile/region.go", "../../gateway/internal/config/validate_store.go", "../../rebalancer/internal/config/validate.go")
-	for _, c := range []struct {
-		fault, words string
-		in           []string // where it can be made
-	}{
-		{"shares that do not add up", "shares add up to ", []string{"terraform", "chart", "programs"}},
-		{"shares that do not add up", "must be exactly 100%", []string{"terraform", "chart", "programs"}},
-		{"a floor above the share", "is above the base share", []string{"terraform", "chart", "programs"}},
-		{"no Redis", "redis.addresses", []string{"terraform", "chart", "programs"}},
-		{"no NATS", "nats.urls", []string{"terraform", "chart", "programs"}},
-		{"an endpoint missing", "at least one", []string{"terraform", "chart", "programs"}},
-		{"a region named twice", "is listed twice", []string{"chart", "programs"}}, // a map of Terraform cannot say it
-	} {
-		for _, where := range c.in {
-			if text := map[string]string{"terraform": terraform, "chart": chart, "programs": programs}[where]; !strings.Contains(text, c.words) {
-				t.Errorf("%s: %s does not say %q", c.fault, where, c.words)
-			}
-		}
 	}
 }

@@ -99,7 +99,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"unknown field", "listen: :1\nlisten_adress: :2\n", `gateway.yaml:2: listen_adress: unknown field`},
 		{"unknown field in a list", "routes:\n  - id: a\n  - id: b\n    costs: 2\n", `gateway.yaml:4: routes[1].costs: unknown field, did you mean cost?`},
 		{"unknown field in a map", "upstreams:\n  orders:\n    ulr: x\n", `gateway.yaml:3: upstreams.orders.ulr: unknown field, did you mean url?`},
-		{"duplicate field", "listen: :1\nworkers: 2\nlisten: :2\n", `gateway.yaml:3: mapping key "listen" already defined at [1:1]`},
+		{"duplicate field", "listen: :1\nworkers: 2\nlisten: :2\n", `gateway.yaml:3: "listen" is listed twice, first in line 1`},
 		{"bare number as duration", "deadline: 60\n", `gateway.yaml:1: deadline: a duration with its unit expected, as in "250ms" or "1m30s"`},
 		{"nonsense as duration", "workers: 1\ndeadline: 60x\n", `gateway.yaml:2: deadline: "60x" is no duration: give a number with its unit, as in "250ms" or "1m30s"`},
 		{"text as number", "routes:\n  - id: a\n    cost: many\n", `gateway.yaml:3: routes[0].cost: a whole number expected`},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -120,6 +121,9 @@ func (d *Document) Line(field string) int {
 	return lineOf(d.root, field)
 }
 
+// twice is how the YAML library says that a name is listed twice.
+var twice = regexp.MustCompile(`^mapping key (".*") already defined at \[(\d+):\d+\]$`)
+
 // refused turns an error of the YAML library into a Fault without its excerpt of the source, which may hold a secret
 // that somebody wrote where it does not belong.
 func (d *Document) refused(err error) error {
@@ -128,7 +132,7 @@ func (d *Document) refused(err error) error {
 	if !errors.As(err, &at) {
 		return fault
 	}
-	fault.Err = errors.New(at.GetMessage())
+	fault.Err = errors.New(twice.ReplaceAllString(at.GetMessage(), "$1 is listed twice, first in line $2"))
 	if tk := at.GetToken(); tk != nil {
 		fault.Line = tk.Position.Line
 		if d.root != nil {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -103,27 +104,48 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What must be refused, and with which words.
+// What must be refused, and with which words: those of faults.json are also Terraform's and the programs'.
 func TestRefusals(t *testing.T) {
-	for _, c := range []struct{ example, set, want string }{
+	data, err := os.ReadFile("../faults.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var faults []struct {
+		Words string
+		Chart struct{ Example, Set string }
+	}
+	if err := json.Unmarshal(data, &faults); err != nil {
+		t.Fatal(err)
+	}
+	type refusal struct{ example, set, want string }
+	var refusals []refusal
+	for _, f := range faults {
+		if f.Chart.Example != "" {
+			refusals = append(refusals, refusal{f.Chart.Example, f.Chart.Set, f.Words})
+		}
+	}
+	if len(refusals) < 10 {
+		t.Fatalf("faults.json has only %d faults of the chart", len(refusals))
+	}
+	for _, c := range append(refusals, []refusal{
 		{"region", "region.name=", "region.name: must not be empty"},
-		{"region", "gateway.replicas=0", "gateway.replicas"},
+		{"region", "gateway.replicas=-1", "gateway.replicas"},
 		{"region", "gatewy.replicas=1", "gatewy"},
 		{"region", "gateway.disruption.maxUnavailable=3", "gateway.disruption.maxUnavailable: 3, must be less than the 3 replicas"},
-		{"region", "redis.mode=external", "redis.addresses: at least one"},
 		{"region", "redis.inCluster.maxmemory=much", "redis.inCluster.maxmemory"},
-		{"region", "nats.mode=external", "nats.urls: at least one"},
 		{"region", "gateway.adminTokenSecret.name=", "gateway.adminTokenSecret.name: must not be empty"},
 		{"region", "postgres.urlSecret.name=", "postgres.urlSecret.name: must not be empty"},
 		{"managed", "nats.credentialsSecret.name=x", "nats.nkeySecret: give it or credentialsSecret"},
-		{"control-plane", "controlPlane.regions[0].baseShare=600000", "shares add up to 90%, must be exactly 100%"},
-		{"control-plane", "controlPlane.regions[1].name=eu", `"eu" is listed twice`},
-		{"control-plane", "controlPlane.regions[1].floor=300001", "floor: 30.0001% is above the base share 30%"},
+		{"hub", "nats.inCluster.rebalancerKey=", "nats.inCluster.rebalancerKey: must not be empty"},
+		{"hub", "controlPlane.regions[1].name=us", "nats.inCluster.leafKeys.us: must not be empty"},
+		{"hub", "region.enabled=true", "make them two releases"},
+		{"leaf", "nats.inCluster.gatewayKey=", "nats.inCluster.gatewayKey: must not be empty"},
+		{"leaf", "nats.inCluster.hub=", "nats.inCluster.hub: must not be empty"},
+		{"leaf", "nats.inCluster.gatewayKey=SUAM", "nats.inCluster.gatewayKey"},
 		{"control-plane", "controlPlane.regions[0].baseShare=-1", "baseShare"},
-		{"control-plane", "controlPlane.replicas=0", "controlPlane.replicas"},
 		{"control-plane", "nats.mode=none", "nats.mode: must not be none"},
 		{"control-plane", "controlPlane.tokens[0].role=viewer", "one with role operator is needed"},
-	} {
+	}...) {
 		if _, err := render(t, c.example, c.set); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "/", "."), c.want) {
 			t.Errorf("%s: %v, want it to hold %q", c.set, err, c.want)
 		}

@@ -25,7 +25,7 @@ func (c *Config) validateUpstreams(f *faults) {
 
 func (u *Upstream) validate(f *faults, field string) {
 	if len(u.Targets) == 0 {
-		f.Add(field+".targets", "must name at least one target")
+		f.Add(field+".targets", "at least one target is needed")
 	}
 	for i, t := range u.Targets {
 		at := index(field+".targets", i)
@@ -64,7 +64,7 @@ func (u *Upstream) validate(f *faults, field string) {
 
 func (c *Config) validateRoutes(f *faults) {
 	if len(c.Routes) == 0 {
-		f.Add("routes", "must name at least one route")
+		f.Add("routes", "at least one route is needed")
 	}
 	seen := map[string]int{}
 	fallbacks := 0

@@ -87,7 +87,7 @@ variable "nats_urls" {
 
   validation {
     condition     = length(var.nats_urls) > 0 && alltrue([for u in var.nats_urls : can(regex("^(nats|tls|ws|wss)://.+", u))])
-    error_message = "nats_urls: at least one, and each must begin with nats://, tls://, ws:// or wss://."
+    error_message = "nats_urls: at least one is needed, and each must begin with nats://, tls://, ws:// or wss://."
   }
 }
 

@@ -138,6 +138,11 @@ variable "secrets" {
   })
   sensitive = true
   ephemeral = true
+
+  validation {
+    condition     = var.secrets.postgres_url != "" && var.secrets.admin_token != ""
+    error_message = "secrets: postgres_url and admin_token must not be empty."
+  }
 }
 
 variable "secrets_version" {

@@ -6,6 +6,23 @@ import (
 	"testing"
 )
 
+// bodies that the operations which change something take, by operation.
+var bodies = map[string]string{
+	"PUT /v1/regions":                         `{"regions": {"eu": {"base": 600000}, "us": {"base": 400000}}}`,
+	"PATCH /v1/regions/{name}":                `{"domain": "rack-1"}`,
+	"PUT /v1/splits/{tenant}/{route}":         `{"shares": {"eu": 500000, "us": 500000}}`,
+	"PUT /v1/splits/{tenant}/{route}/pins":    `{"shares": {"eu": 400000}}`,
+	"POST /v1/rules":                          `{"rules": [{"tenant": "b", "route": "r", "mode": "block"}]}`,
+	"PUT /v1/rules/{tenant}/{route}":          `{"mode": "block"}`,
+	"PUT /v1/tenants/{id}":                    `{"plan": "silver"}`,
+	"POST /v1/keys":                           `{"tenant": "a"}`,
+	"POST /v1/keys/{sha256}/rotate":           `{"grace_seconds": 60}`,
+	"PUT /v1/parameters/{name}":               `{"value": "40s"}`,
+	"POST /v1/history/{id}/rollback":          `{}`,
+	"DELETE /v1/splits/{tenant}/{route}/pins": "", "DELETE /v1/rules/{tenant}/{route}": "", "DELETE /v1/tenants/{id}": "",
+	"DELETE /v1/keys/{sha256}": "", "DELETE /v1/parameters/{name}": "",
+}
+
 // Two people at once: whatever is changed, a change that was decided on what is no longer there is refused, and nothing of it
 // is written. Every endpoint that changes something is asked.
 func TestEveryChangeHonoursWhatWasSeen(t *testing.T) {
@@ -23,21 +40,6 @@ func TestEveryChangeHonoursWhatWasSeen(t *testing.T) {
 	}
 	if code := s.do(t, "POST", "/v1/keys", `{"tenant": "a"}`, &made); code != 200 {
 		t.Fatal(code)
-	}
-	bodies := map[string]string{
-		"PUT /v1/regions":                         `{"regions": {"eu": {"base": 600000}, "us": {"base": 400000}}}`,
-		"PATCH /v1/regions/{name}":                `{"domain": "rack-1"}`,
-		"PUT /v1/splits/{tenant}/{route}":         `{"shares": {"eu": 500000, "us": 500000}}`,
-		"PUT /v1/splits/{tenant}/{route}/pins":    `{"shares": {"eu": 400000}}`,
-		"POST /v1/rules":                          `{"rules": [{"tenant": "b", "route": "r", "mode": "block"}]}`,
-		"PUT /v1/rules/{tenant}/{route}":          `{"mode": "block"}`,
-		"PUT /v1/tenants/{id}":                    `{"plan": "silver"}`,
-		"POST /v1/keys":                           `{"tenant": "a"}`,
-		"POST /v1/keys/{sha256}/rotate":           `{"grace_seconds": 60}`,
-		"PUT /v1/parameters/{name}":               `{"value": "40s"}`,
-		"POST /v1/history/{id}/rollback":          `{}`,
-		"DELETE /v1/splits/{tenant}/{route}/pins": "", "DELETE /v1/rules/{tenant}/{route}": "", "DELETE /v1/tenants/{id}": "",
-		"DELETE /v1/keys/{sha256}": "", "DELETE /v1/parameters/{name}": "",
 	}
 	var entry string
 	if err := s.db.QueryRow(t.Context(), `SELECT max(id)::text FROM history WHERE kind = 'parameter'`).Scan(&entry); err != nil {

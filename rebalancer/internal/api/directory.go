@@ -90,8 +90,8 @@ func (s *Server) createKey(r *http.Request) (any, error) {
 	if len(body.Label) > maxReason {
 		return nil, badRequest("label", "too long")
 	}
-	if body.ExpiresAt != nil && !body.ExpiresAt.After(time.Now()) {
-		return nil, badRequest("expires_at", "has passed")
+	if err := notOver(body.ExpiresAt); err != nil {
+		return nil, err
 	}
 	e, err := edit(r, body.Reason)
 	if err != nil {

@@ -21,6 +21,22 @@ type endpoint struct {
 	body, answer any
 }
 
+// checked refuses, before the handler is asked, parameters that the operation does not take, and a body where it reads none: a
+// misspelt dry_run must not be a real run.
+func (e *endpoint) checked() handler {
+	return func(r *http.Request) (any, error) {
+		if _, err := queryOf(r, e.query...); err != nil {
+			return nil, err
+		}
+		if e.body == nil {
+			if err := bare(r); err != nil {
+				return nil, err
+			}
+		}
+		return e.handle(r)
+	}
+}
+
 var (
 	paged   = []string{"size", "page"}
 	changes = []string{"dry_run"}

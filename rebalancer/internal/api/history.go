@@ -75,6 +75,9 @@ func (s *Server) undo(r *http.Request, e ledger.Edit, entry *ledger.Entry) (any,
 		if err != nil {
 			return nil, err
 		}
+		if notOver(rule.ExpiresAt) != nil {
+			return nil, cannotRollBack("the rule of then was for a while, and has ended since")
+		}
 		return s.Ledger.PutRule(ctx, e, rule)
 	case "parameter":
 		var was ledger.Parameter
@@ -104,6 +107,9 @@ func (s *Server) undo(r *http.Request, e ledger.Edit, entry *ledger.Entry) (any,
 			if err := json.Unmarshal(entry.Before, &was); err != nil {
 				return nil, err
 			}
+		}
+		if !was.Expires.IsZero() && notOver(&was.Expires) != nil {
+			was = ledger.Pins{} // they would have ended by now
 		}
 		return s.Ledger.PutPins(ctx, e, key, was, "rollback")
 	case "split":

@@ -1,11 +1,15 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,22 +17,80 @@ import (
 	"partidor.dev/partidor/shared/limit"
 )
 
-// read decodes a JSON body strictly: an unknown field, a wrong type and anything behind the value are errors that name
-// the field.
+// read decodes a JSON object strictly: an unknown field, a missing one, a wrong type and anything behind the object are errors that
+// name the field.
 func read(r *http.Request, into any) error {
 	if t := r.Header.Get("Content-Type"); t != "" && !strings.HasPrefix(t, "application/json") {
 		return problem(http.StatusUnsupportedMediaType, "media-type", "Send JSON", "Content-Type is "+t)
 	}
 	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	var body json.RawMessage
+	if err := d.Decode(&body); err != nil {
 		return bodyProblem(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return badRequest("body", "more than one JSON value")
 	}
+	if !bytes.HasPrefix(body, []byte("{")) {
+		return badRequest("body", "must be a JSON object")
+	}
+	if err := checkNames(r, body, reflect.TypeOf(into).Elem()); err != nil {
+		return err
+	}
+	d = json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return bodyProblem(err)
+	}
 	return nil
 }
+
+// checkNames holds the fields of a body against its type: each is spelt as it is written there, and those that the document calls
+// required are there, unless the path has said them.
+func checkNames(r *http.Request, body json.RawMessage, t reflect.Type) error {
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(body, &given); err != nil {
+		return bodyProblem(err)
+	}
+	known := map[string]bool{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, required, ok := fieldName(f)
+		if !ok {
+			continue
+		}
+		known[name] = true
+		value, there := given[name]
+		null := string(value) == "null" && f.Type != raw // what any value may stand in, null may
+		if required && (!there || null) && r.PathValue(name) == "" {
+			return badRequest(name, "missing")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !known[name] {
+			return badRequest(name, "no such field")
+		}
+	}
+	return nil
+}
+
+// fieldName is what encoding/json calls a field, whether it is always written, and whether it is at all.
+func fieldName(f reflect.StructField) (name string, required, ok bool) {
+	tag := strings.Split(f.Tag.Get("json"), ",")
+	return tag[0], len(tag) == 1, !f.Anonymous && f.IsExported() && tag[0] != "-" && tag[0] != ""
+}
+
+// bare refuses a body where none is read: what its sender means by it would not happen.
+func bare(r *http.Request) error {
+	switch _, err := io.ReadFull(r.Body, make([]byte, 1)); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return bodyProblem(err)
+	}
+	return badRequest("body", "this takes none")
+}
+
+const wantedTime = "must be a time such as 2027-01-31T18:00:00Z"
 
 func bodyProblem(err error) error {
 	var (
@@ -42,7 +104,9 @@ func bodyProblem(err error) error {
 	case errors.As(err, &wrong):
 		return badRequest(wrong.Field, fmt.Sprintf("%s, must be %s", wrong.Value, wrong.Type))
 	case errors.As(err, &when): // every time in a body is an end
-		return badRequest("expires_at", when.Value+", must be a time such as 2027-01-31T18:00:00Z")
+		return badRequest("expires_at", when.Value+", "+wantedTime)
+	case strings.HasPrefix(err.Error(), "Time.UnmarshalJSON: "):
+		return badRequest("expires_at", wantedTime)
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		return badRequest(strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`), "no such field")
 	case errors.Is(err, io.EOF):
@@ -113,4 +177,12 @@ func fieldFaults(err error) error {
 		p.Errors = append(p.Errors, FieldFault{Field: field, Detail: detail})
 	}
 	return p
+}
+
+// notOver refuses an end that has passed: it would end the thing before it began.
+func notOver(end *time.Time) error {
+	if end != nil && !end.After(time.Now()) {
+		return badRequest("expires_at", "has passed")
+	}
+	return nil
 }

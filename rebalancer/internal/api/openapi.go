@@ -122,21 +122,18 @@ func (d *document) schema(t reflect.Type) map[string]any {
 }
 
 func (d *document) object(t reflect.Type) map[string]any {
-	properties, required := map[string]any{}, []string{}
+	properties, names := map[string]any{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {
-		if f.Anonymous || !f.IsExported() {
+		name, required, ok := fieldName(f)
+		if !ok {
 			continue
 		}
-		tag := strings.Split(f.Tag.Get("json"), ",")
-		if tag[0] == "-" || tag[0] == "" {
-			continue
-		}
-		properties[tag[0]] = d.schema(f.Type)
-		if len(tag) == 1 {
-			required = append(required, tag[0])
+		properties[name] = d.schema(f.Type)
+		if required {
+			names = append(names, name)
 		}
 	}
-	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+	return map[string]any{"type": "object", "properties": properties, "required": names, "additionalProperties": false}
 }
 
 // schemaName turns Page[…/ledger.Rule] into Page_Rule.

@@ -30,7 +30,11 @@ func queryOf(r *http.Request, known ...string) (*query, error) {
 	q := &query{values: r.URL.Query()}
 	for name, values := range q.values {
 		if !slices.Contains(known, name) {
-			return nil, badRequest(name, fmt.Sprintf("no such parameter; there are %s", strings.Join(known, ", ")))
+			there := "there are none"
+			if len(known) > 0 {
+				there = "there are " + strings.Join(known, ", ")
+			}
+			return nil, badRequest(name, "no such parameter; "+there)
 		}
 		if len(values) > 1 {
 			return nil, badRequest(name, "given more than once")

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"partidor.dev/partidor/rebalancer/internal/ledger"
@@ -35,7 +36,8 @@ func (s *Server) changePins(r *http.Request, operation string) (any, error) {
 	}
 	if operation == "set" {
 		if sum := body.Shares.Sum(); sum != limit.Whole {
-			return nil, fieldFaults(body.Shares.Validate())
+			_, detail, _ := strings.Cut(body.Shares.Validate().Error(), ": ")
+			return nil, badRequest("shares", detail)
 		}
 		if body.ForSeconds == 0 && body.ExpiresAt == nil {
 			body.ForSeconds = int64(holdSet / time.Second)
@@ -43,6 +45,9 @@ func (s *Server) changePins(r *http.Request, operation string) (any, error) {
 	}
 	pins := ledger.Pins{Shares: body.Shares}
 	const most = 10 * 365 * 24 * 3600
+	if err := notOver(body.ExpiresAt); err != nil {
+		return nil, err
+	}
 	switch {
 	case body.ForSeconds != 0 && body.ExpiresAt != nil:
 		return nil, badRequest("expires_at", "give for_seconds or expires_at, not both")
@@ -50,8 +55,8 @@ func (s *Server) changePins(r *http.Request, operation string) (any, error) {
 		return nil, badRequest("for_seconds", "must be from 1 to 315360000")
 	case body.ForSeconds > 0:
 		pins.Expires = time.Now().Add(time.Duration(body.ForSeconds) * time.Second).UTC().Truncate(time.Millisecond)
-	case body.ExpiresAt != nil && !body.ExpiresAt.After(time.Now()):
-		return nil, badRequest("expires_at", "has passed")
+	case body.ExpiresAt != nil && time.Until(*body.ExpiresAt) > most*time.Second:
+		return nil, badRequest("expires_at", "must be within ten years")
 	case body.ExpiresAt != nil:
 		pins.Expires = body.ExpiresAt.UTC()
 	}

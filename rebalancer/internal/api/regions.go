@@ -64,6 +64,9 @@ func (s *Server) patchRegion(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if body.Floor == nil && body.Domain == nil && body.State == nil {
+		return nil, badRequest("body", "nothing to change: give floor, domain or state")
+	}
 	change := ledger.RegionChange{Floor: body.Floor, Domain: body.Domain, State: body.State}
 	return outdating(s, e, func() (ledger.Diff[ledger.Region], error) {
 		return s.Ledger.PutRegion(r.Context(), e, r.PathValue("name"), change)

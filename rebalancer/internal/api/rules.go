@@ -35,6 +35,9 @@ func (s *Server) putRule(r *http.Request) (any, error) {
 	if err := fieldFaults(rule.Validate()); err != nil {
 		return nil, err
 	}
+	if err := notOver(rule.ExpiresAt); err != nil {
+		return nil, err
+	}
 	e, err := edit(r, rule.Reason)
 	if err != nil {
 		return nil, err
@@ -69,6 +72,11 @@ func (s *Server) applyRules(r *http.Request) (any, error) {
 	file := rulesfile.File{Rules: set.Rules}
 	if err := fieldFaults(file.Validate()); err != nil {
 		return nil, err
+	}
+	for i := range set.Rules {
+		if notOver(set.Rules[i].ExpiresAt) != nil {
+			return nil, badRequest(fmt.Sprintf("rules[%d].expires_at", i), "has passed")
+		}
 	}
 	if set.Prune && len(set.Rules) == 0 {
 		return nil, badRequest("rules", "an empty set with prune would delete every rule; delete them by name")

@@ -73,7 +73,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /readyz", http.HandlerFunc(s.ready))
 	mux.Handle("GET /metrics", s.Metrics)
 	for _, e := range s.endpoints() {
-		mux.Handle(e.method+" "+e.path, s.allow(e.role, s.serve(e.handle)))
+		mux.Handle(e.method+" "+e.path, s.allow(e.role, s.serve(e.checked())))
 	}
 	mux.Handle("GET /v1/events", s.allow(Viewer, http.HandlerFunc(s.events)))
 	mux.Handle("POST /v1/session", http.HandlerFunc(s.signIn))

@@ -79,7 +79,7 @@ func TestBadInput(t *testing.T) {
 		{"empty prune", "POST", "/v1/rules", `{"rules": [], "prune": true}`, "rules"},
 		{"unknown region", "PUT", "/v1/splits/a/r/pins", `{"shares": {"mars": 100000}}`, "shares.mars"},
 		{"more than all", "PUT", "/v1/splits/a/r/pins", `{"shares": {"eu": 800000, "us": 300000}}`, "shares"},
-		{"split that does not add up", "PUT", "/v1/splits/a/r", `{"shares": {"eu": 800000, "us": 100000}}`, "split"},
+		{"split that does not add up", "PUT", "/v1/splits/a/r", `{"shares": {"eu": 800000, "us": 100000}}`, "shares"},
 		{"expired pin", "PUT", "/v1/splits/a/r/pins", `{"shares": {"eu": 800000}, "expires_at": "2020-01-01T00:00:00Z"}`, "expires_at"},
 		{"pin of a wildcard", "PUT", "/v1/splits/*/r/pins", `{"shares": {"eu": 800000}}`, "tenant"},
 		{"base that does not add up", "PUT", "/v1/regions", `{"regions": {"eu": {"base": 800000}, "us": {"base": 100000}}}`, "regions"},

@@ -22,8 +22,9 @@ var suites = []struct{ pkg, pattern, time string }{
 	{"gateway/internal/hot/admit", "Prefetched|Ask", "300ms"},
 	{"gateway/internal/hot", "Forward|PlainProxy|Refused", "300ms"},
 	{"gateway/internal/snapshot", "Lookup|Increment|Build", "200ms"},
+	{"gateway/internal/snapshot", "Pauses", "2s"},
 	{"gateway/internal/control/rules", "Load", "1x"},
-	{"gateway/internal/control/usage", "Count", "200ms"},
+	{"gateway/internal/control/usage", "Count|Report", "200ms"},
 	{"rebalancer/internal/collect", "Ingest", "500ms"},
 	{"rebalancer/internal/plan", "Plan100kKeys", "3x"},
 }

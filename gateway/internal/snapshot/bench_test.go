@@ -2,8 +2,10 @@ package snapshot_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
+	"runtime/metrics"
 	"slices"
 	"testing"
 	"time"
@@ -111,6 +113,51 @@ func BenchmarkBuild(b *testing.B) {
 		b.ReportMetric(float64(heap()-before)/1e6, "MB")
 		runtime.KeepAlive(s)
 	}
+}
+
+// BenchmarkPauses holds 500,000 rules and makes garbage as requests do: what the collector stops the world for, and its part of the
+// processors, from runtime/metrics.
+func BenchmarkPauses(b *testing.B) {
+	s := large(b)
+	runtime.GC()
+	before := collected()
+	var keep [1024][]byte
+	for i := 0; b.Loop(); i++ {
+		for range 1000 {
+			keep[i&1023] = make([]byte, 2048)
+			i++
+		}
+	}
+	after := collected()
+	runtime.KeepAlive(s)
+	runtime.KeepAlive(keep)
+	pauses, counts := after[0].Value.Float64Histogram(), before[0].Value.Float64Histogram().Counts
+	var all, seen uint64
+	for i := range pauses.Counts {
+		all += pauses.Counts[i] - counts[i]
+	}
+	p99, most := 0.0, 0.0
+	for i := range pauses.Counts {
+		n := pauses.Counts[i] - counts[i]
+		if seen += n; n > 0 && !math.IsInf(pauses.Buckets[i+1], 1) {
+			most = pauses.Buckets[i+1]
+			if p99 == 0 && seen*100 >= all*99 {
+				p99 = most
+			}
+		}
+	}
+	b.ReportMetric(float64(all), "pauses")
+	b.ReportMetric(p99*1e6, "p99-pause-us")
+	b.ReportMetric(most*1e6, "max-pause-us")
+	b.ReportMetric(100*(after[1].Value.Float64()-before[1].Value.Float64())/(after[2].Value.Float64()-before[2].Value.Float64()), "gc-cpu-%")
+}
+
+// collected is what the collector has done so far: its pauses, its processor time, and all processor time.
+func collected() []metrics.Sample {
+	runtime.GC() // which also brings the processor times up to date
+	s := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}, {Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"}}
+	metrics.Read(s)
+	return s
 }
 
 func heap() uint64 {

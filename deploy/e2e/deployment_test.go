@@ -21,6 +21,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/otlpenv"
 )
 
 const (
@@ -44,7 +45,7 @@ type deployment struct {
 	control    place            // the rebalancer's
 	rebalancer *testenv.Program
 	upstream   *httptest.Server
-	otlp       *testenv.OTLP
+	otlp       *otlpenv.Collector
 	decisions  []string // the decision logs of all gateways, also of those that have ended
 }
 
@@ -92,7 +93,7 @@ func deploy(t *testing.T) *deployment {
 // newDeployment is one of nothing but a collector of telemetry and an upstream.
 func newDeployment(t *testing.T, postgres *testenv.Postgres) *deployment {
 	t.Helper()
-	d := &deployment{t: t, dir: t.TempDir(), regions: map[string]*region{}, otlp: testenv.StartOTLP(t), postgres: postgres}
+	d := &deployment{t: t, dir: t.TempDir(), regions: map[string]*region{}, otlp: otlpenv.Start(t), postgres: postgres}
 	d.upstream = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Upstream-Saw-Traceparent", r.Header.Get("traceparent"))
 		_, _ = fmt.Fprintln(w, "order taken")

@@ -17,6 +17,7 @@ import (
 	"partidor.dev/partidor/deploy/internal/admission"
 	"partidor.dev/partidor/deploy/internal/load"
 	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 )
 
 // Every gateway of a region is replaced in turn while clients of every kind go on: short requests over HTTP/1.1 and HTTP/2, uploads
@@ -96,7 +97,7 @@ redis: {addresses: [%q]}
 nats: {urls: [%q]}
 rules: {file: %q}
 decision: {deadline: 500ms}
-`, upstream.URL, testenv.StartRedis(t).Addr, testenv.StartNATS(t).URL, rules))}
+`, upstream.URL, testenv.StartRedis(t).Addr, natsenv.Start(t).URL, rules))}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	t.Cleanup(func() { r.stop(); r.clients.Wait() })
 	for range replicas {

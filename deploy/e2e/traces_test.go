@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/otlpenv"
 )
 
 // tracedRequest: a request that comes in traced is followed through decision and Redis to the upstream.
@@ -19,15 +19,15 @@ func tracedRequest(t *testing.T, d *deployment) {
 		t.Errorf("the upstream saw traceparent %q", saw)
 	}
 	id, _ := hex.DecodeString(trace)
-	d.awaitSpans(t, func(spans []testenv.Span) bool {
+	d.awaitSpans(t, func(spans []otlpenv.Span) bool {
 		return len(inTrace(spans, id)) >= 4
 	})
 }
 
 // tracedCycle: the rebalancer's collect, plan, commit and advise and the gateways' transfer are one trace, joined over NATS.
 func tracedCycle(t *testing.T, d *deployment) {
-	d.awaitSpans(t, func(spans []testenv.Span) bool {
-		return slices.ContainsFunc(spans, func(s testenv.Span) bool {
+	d.awaitSpans(t, func(spans []otlpenv.Span) bool {
+		return slices.ContainsFunc(spans, func(s otlpenv.Span) bool {
 			if s.Name != "cycle" {
 				return false
 			}
@@ -49,7 +49,7 @@ func tracedCycle(t *testing.T, d *deployment) {
 }
 
 // inTrace are the spans of one trace, and those linked to it.
-func inTrace(spans []testenv.Span, id []byte) (found []testenv.Span) {
+func inTrace(spans []otlpenv.Span, id []byte) (found []otlpenv.Span) {
 	for _, s := range spans {
 		linked := bytes.Equal(s.TraceId, id)
 		for _, l := range s.Links {
@@ -62,7 +62,7 @@ func inTrace(spans []testenv.Span, id []byte) (found []testenv.Span) {
 	return found
 }
 
-func (d *deployment) awaitSpans(t *testing.T, found func([]testenv.Span) bool) {
+func (d *deployment) awaitSpans(t *testing.T, found func([]otlpenv.Span) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
@@ -70,7 +70,7 @@ func (d *deployment) awaitSpans(t *testing.T, found func([]testenv.Span) bool) {
 		return
 	}
 	seen := map[string]int{}
-	d.otlp.Await(ctx, func(spans []testenv.Span) bool {
+	d.otlp.Await(ctx, func(spans []otlpenv.Span) bool {
 		for _, s := range spans {
 			seen[s.Resource["service.name"]+": "+s.Name]++
 		}

@@ -21,6 +21,7 @@ import (
 	"partidor.dev/partidor/deploy/internal/load"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 )
 
 const (
@@ -102,7 +103,7 @@ func startUpgrade(t *testing.T) *upgrade {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "order taken") }))
 	t.Cleanup(upstream.Close)
 	u := &upgrade{
-		dir: t.TempDir(), upstream: upstream.URL, postgres: testenv.StartPostgres(t), nats: testenv.StartNATS(t).URL,
+		dir: t.TempDir(), upstream: upstream.URL, postgres: testenv.StartPostgres(t), nats: natsenv.Start(t).URL,
 		last: lastRelease(t), next: release{binaries},
 		checker: admission.NewChecker(wholeCapacity, wholeRate), statuses: map[int]int{},
 	}

@@ -18,6 +18,7 @@ import (
 	"partidor.dev/partidor/gateway/app"
 	"partidor.dev/partidor/gateway/internal/control/rules/ledgertest"
 	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 )
 
 // gateway is one that runs in this process.
@@ -178,7 +179,7 @@ func eventually(tb testing.TB, within time.Duration, what string, ok func() bool
 type set struct {
 	redis    *testenv.Redis
 	postgres *testenv.Postgres
-	nats     *testenv.NATS
+	nats     *natsenv.Server
 	ledger   *pgx.Conn
 	upstream *httptest.Server
 	status   int // of the upstream
@@ -187,7 +188,7 @@ type set struct {
 
 func newSet(tb testing.TB) *set {
 	tb.Helper()
-	s := &set{redis: testenv.StartRedis(tb), postgres: testenv.StartPostgres(tb), nats: testenv.StartNATS(tb), status: http.StatusOK}
+	s := &set{redis: testenv.StartRedis(tb), postgres: testenv.StartPostgres(tb), nats: natsenv.Start(tb), status: http.StatusOK}
 	s.ledger = s.postgres.Conn(tb)
 	ledgertest.Migrate(tb, s.ledger)
 	s.upstream = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

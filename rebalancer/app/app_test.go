@@ -16,6 +16,7 @@ import (
 
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -23,7 +24,7 @@ import (
 type world struct {
 	url  string
 	db   *pgx.Conn
-	nats *testenv.NATS
+	nats *natsenv.Server
 	conn *nats.Conn
 }
 
@@ -38,7 +39,7 @@ func newWorld(t *testing.T) *world {
 	if s := m.Up(t.Context()); s.Err != nil {
 		t.Fatal(s.Err)
 	}
-	w := &world{url: pg.URL, db: pg.Conn(t), nats: testenv.StartNATS(t)}
+	w := &world{url: pg.URL, db: pg.Conn(t), nats: natsenv.Start(t)}
 	w.conn = w.nats.Conn(t)
 	w.exec(t, `INSERT INTO region (name, base_share) VALUES ('eu', 700000), ('us', 300000)`)
 	w.exec(t, `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second) VALUES ('shop-a', 'create-order', 200, 100)`)
@@ -250,7 +251,7 @@ func TestAnotherTakesOver(t *testing.T) {
 }
 
 func TestWithoutPostgres(t *testing.T) {
-	server := testenv.StartNATS(t)
+	server := natsenv.Start(t)
 	rules := t.TempDir() + "/rules.yaml"
 	write(t, rules, "revision: 1\nregions: {eu: 70%, us: 30%}\nrules:\n- {tenant: shop-a, route: create-order, capacity: 200, refill_per_second: 100}\n")
 	w := &world{nats: server, conn: server.Conn(t)}

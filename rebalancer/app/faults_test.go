@@ -10,12 +10,13 @@ import (
 
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 )
 
 // newWorldOn is a world on a database whose server the test may stop.
 func newWorldOn(t *testing.T, database *testenv.Postgres) *world {
 	t.Helper()
-	w := &world{url: database.URL, nats: testenv.StartNATS(t)}
+	w := &world{url: database.URL, nats: natsenv.Start(t)}
 	m, err := OpenMigration("", w.url)
 	if err != nil {
 		t.Fatal(err)

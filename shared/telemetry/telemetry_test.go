@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"partidor.dev/partidor/shared/telemetry"
-	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/otlpenv"
 )
 
 func start(t *testing.T, o telemetry.Options) *telemetry.Telemetry {
@@ -63,7 +63,7 @@ func TestNothingIsExportedUnlessAsked(t *testing.T) {
 }
 
 func TestSpansReachTheCollectorAndJoinOverNATS(t *testing.T) {
-	otlp := testenv.StartOTLP(t)
+	otlp := otlpenv.Start(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", otlp.Endpoint)
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
@@ -79,7 +79,7 @@ func TestSpansReachTheCollectorAndJoinOverNATS(t *testing.T) {
 
 	wait, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if !otlp.Await(wait, func(spans []testenv.Span) bool {
+	if !otlp.Await(wait, func(spans []otlpenv.Span) bool {
 		return len(spans) == 2 && string(spans[0].TraceId) == string(spans[1].TraceId) &&
 			spans[0].Resource["service.name"] == "gateway" && spans[0].Resource["partidor.region"] == "us"
 	}) {
@@ -178,7 +178,7 @@ func TestComplaintsAreRare(t *testing.T) {
 
 // Series say where they come from, and in OpenMetrics lead to a trace.
 func TestExemplarsAndRegion(t *testing.T) {
-	otlp := testenv.StartOTLP(t)
+	otlp := otlpenv.Start(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", otlp.Endpoint)
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 	tel := start(t, telemetry.Options{Service: "gateway", Region: "eu"})

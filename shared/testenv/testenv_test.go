@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"partidor.dev/partidor/shared/testenv"
 )
 
@@ -55,27 +53,6 @@ func TestPostgresServerOfItsOwnKeepsDataOverRestart(t *testing.T) {
 	}
 	s.Restart(t)
 	if _, err := db.Conn(t).Exec(ctx, "SELECT n FROM kept"); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestNATSReconnectsAfterRestart(t *testing.T) {
-	n := testenv.StartNATS(t)
-	back := make(chan struct{})
-	c := n.Conn(t, nats.ReconnectHandler(func(*nats.Conn) { close(back) }))
-	sub, err := c.SubscribeSync("s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.Restart()
-	<-back
-	if err := c.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.Conn(t).Publish("s", []byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sub.NextMsgWithContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

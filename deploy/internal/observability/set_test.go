@@ -19,6 +19,8 @@ import (
 	gateway "partidor.dev/partidor/gateway/app"
 	rebalancer "partidor.dev/partidor/rebalancer/app"
 	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
+	"partidor.dev/partidor/shared/testenv/otlpenv"
 )
 
 // patient bounds what a test waits for on a busy machine.
@@ -27,7 +29,7 @@ const patient = time.Minute
 // set is a deployment as small as can be: two regions with one gateway and one Redis each, a rebalancer, PostgreSQL, NATS, a
 // collector of traces, all in this process or beside it.
 type set struct {
-	otlp       *testenv.OTLP
+	otlp       *otlpenv.Collector
 	db         *pgx.Conn
 	redis      map[string]*testenv.Redis
 	gateways   map[string]*process
@@ -47,11 +49,11 @@ const (
 
 func newSet(t *testing.T) *set {
 	t.Helper()
-	s := &set{otlp: testenv.StartOTLP(t), redis: map[string]*testenv.Redis{}, gateways: map[string]*process{}}
+	s := &set{otlp: otlpenv.Start(t), redis: map[string]*testenv.Redis{}, gateways: map[string]*process{}}
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", s.otlp.Endpoint)
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
-	bus, postgres := testenv.StartNATS(t), testenv.StartPostgres(t)
+	bus, postgres := natsenv.Start(t), testenv.StartPostgres(t)
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Fail") != "" {
 			w.WriteHeader(http.StatusBadGateway)

@@ -18,6 +18,7 @@ import (
 	"partidor.dev/partidor/rebalancer/app"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -25,7 +26,7 @@ import (
 type desk struct {
 	url  string
 	db   *pgx.Conn
-	nats *testenv.NATS
+	nats *natsenv.Server
 }
 
 func newDesk(t *testing.T) *desk {
@@ -39,7 +40,7 @@ func newDesk(t *testing.T) *desk {
 	if s := m.Up(t.Context()); s.Err != nil {
 		t.Fatal(s.Err)
 	}
-	d := &desk{db: pg.Conn(t), nats: testenv.StartNATS(t)}
+	d := &desk{db: pg.Conn(t), nats: natsenv.Start(t)}
 	if _, err := d.db.Exec(t.Context(), `INSERT INTO region (name, base_share) VALUES ('eu', 700000), ('us', 300000)`); err != nil {
 		t.Fatal(err)
 	}

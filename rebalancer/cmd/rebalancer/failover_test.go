@@ -16,6 +16,7 @@ import (
 
 	"partidor.dev/partidor/rebalancer/app"
 	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 )
 
 // node is one rebalancer as a process of its own.
@@ -93,7 +94,7 @@ func within(t *testing.T, limit time.Duration, what string, ok func() bool) time
 
 // TestKilledAndStoppedLeaders is case request-path 95 with real processes: kill -9, and SIGSTOP past the lease.
 func TestKilledAndStoppedLeaders(t *testing.T) {
-	pg, nats := testenv.StartPostgres(t), testenv.StartNATS(t)
+	pg, nats := testenv.StartPostgres(t), natsenv.Start(t)
 	m, err := app.OpenMigration("", pg.URL)
 	if err != nil {
 		t.Fatal(err)

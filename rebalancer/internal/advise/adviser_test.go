@@ -16,7 +16,7 @@ import (
 	"partidor.dev/partidor/rebalancer/internal/plan"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/telemetry"
-	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -47,7 +47,7 @@ func receive(t *testing.T, sub *nats.Subscription) (wire.Advice, *nats.Msg) {
 }
 
 func TestAdviceReachesTheGiverInParts(t *testing.T) {
-	conn := testenv.StartNATS(t).Conn(t)
+	conn := natsenv.Start(t).Conn(t)
 	sub, err := conn.SubscribeSync(wire.SubjectAdvice("*"))
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestAdviceReachesTheGiverInParts(t *testing.T) {
 }
 
 func TestAdviceIsRepeatedUntilFollowed(t *testing.T) {
-	conn := testenv.StartNATS(t).Conn(t)
+	conn := natsenv.Start(t).Conn(t)
 	sub, err := conn.SubscribeSync(wire.SubjectAdvice("eu"))
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestAdviceIsRepeatedUntilFollowed(t *testing.T) {
 }
 
 func TestForgottenAdviceIsSilent(t *testing.T) {
-	conn := testenv.StartNATS(t).Conn(t)
+	conn := natsenv.Start(t).Conn(t)
 	a := New(Options{Conn: conn})
 	if err := a.Send(t.Context(), Cycle{Term: 1, Number: 1}, regions, movesFor(2)); err != nil {
 		t.Fatal(err)

@@ -13,12 +13,12 @@ import (
 	"go.uber.org/goleak"
 
 	"partidor.dev/partidor/shared/limit"
-	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 	"partidor.dev/partidor/shared/wire"
 )
 
 func TestCollectsOverNATS(t *testing.T) {
-	server := testenv.StartNATS(t)
+	server := natsenv.Start(t)
 	conn := server.Conn(t)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	c, err := New(Options{Conn: conn, Window: 20 * time.Millisecond, SilentAfter: time.Minute})

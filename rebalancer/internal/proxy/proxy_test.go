@@ -17,7 +17,7 @@ import (
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
 	"partidor.dev/partidor/shared/rights/lease"
-	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -33,7 +33,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{states: map[string]*rights.State{}, conn: testenv.StartNATS(t).Conn(t), silent: map[string]bool{}}
+	w := &world{states: map[string]*rights.State{}, conn: natsenv.Start(t).Conn(t), silent: map[string]bool{}}
 	bases := map[string]limit.Share{"ap": 200_000, "eu": 500_000, "us": 300_000}
 	for name, base := range bases {
 		peers := map[string]int64{}

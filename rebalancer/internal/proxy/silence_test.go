@@ -13,6 +13,7 @@ import (
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights/lease"
 	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -28,7 +29,7 @@ type court struct {
 func newCourt(t *testing.T, terms lease.Terms) *court {
 	t.Helper()
 	base := func(s limit.Share) *limit.Share { return &s }
-	c := &court{conn: testenv.StartNATS(t).Conn(t), grants: make(chan wire.Grant, 1000)}
+	c := &court{conn: natsenv.Start(t).Conn(t), grants: make(chan wire.Grant, 1000)}
 	c.record = &record{leases: map[string]ledger.RegionLease{}, mirror: ledger.Mirror{
 		Rules: ledger.NewRules(),
 		Regions: []ledger.Region{{Name: "ap", Domain: "a", State: ledger.RegionActive}, {Name: "eu", Domain: "b", State: ledger.RegionActive},

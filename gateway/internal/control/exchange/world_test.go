@@ -24,6 +24,7 @@ import (
 	"partidor.dev/partidor/shared/rights/lease"
 	"partidor.dev/partidor/shared/rights/redisstore"
 	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 )
 
 // site is one region: a real Redis, a NATS server of its own, and some instances.
@@ -34,7 +35,7 @@ type site struct {
 	store  *redisstore.Store
 	takes  *bucket.Redis
 	rules  *snapshot.Holder
-	nats   *testenv.NATS
+	nats   *natsenv.Server
 	conn   *nats.Conn
 	spans  *tracetest.InMemoryExporter
 	tracer *sdktrace.TracerProvider
@@ -51,7 +52,7 @@ func newSites(t *testing.T, rule limit.Rule, shares ...regionShare) []*site {
 	t.Helper()
 	var sites []*site
 	for _, r := range shares {
-		s := &site{name: r.name, redis: testenv.StartRedis(t), nats: testenv.StartNATS(t), spans: tracetest.NewInMemoryExporter()}
+		s := &site{name: r.name, redis: testenv.StartRedis(t), nats: natsenv.Start(t), spans: tracetest.NewInMemoryExporter()}
 		s.conn = s.nats.Conn(t)
 		client, err := redisconn.New(redisconn.Options{Addrs: []string{s.redis.Addr}, OpTimeout: 5 * time.Second})
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -25,7 +26,7 @@ func (p *place) level(t *testing.T) int64 {
 
 // What a home admitted and is not used comes back once, however often it is said, and only from who was admitted.
 func TestGivenBackOnce(t *testing.T) {
-	conn := testenv.StartNATS(t).Conn(t)
+	conn := natsenv.Start(t).Conn(t)
 	rule := &limit.Rule{Capacity: 3, Refill: 1, PeriodSeconds: 86_400, Revision: limit.Revision{Number: 2}}
 	d := deployment(t, conn, rule, map[string]limit.Share{"eu": 600_000, "us": 400_000}, 5*time.Second)
 	us, eu := d["us"], d["eu"]
@@ -67,7 +68,7 @@ func TestGivenBackOnce(t *testing.T) {
 
 // The home goes by the mode of the rule that it knows: what is only counted there charges nobody, and what blocks admits nobody.
 func TestModesAtTheHome(t *testing.T) {
-	conn := testenv.StartNATS(t).Conn(t)
+	conn := natsenv.Start(t).Conn(t)
 	rule := &limit.Rule{Capacity: 1, Refill: 1, PeriodSeconds: 86_400, Revision: limit.Revision{Number: 2}}
 	for _, c := range []struct {
 		mode     limit.Mode

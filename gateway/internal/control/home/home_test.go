@@ -12,7 +12,7 @@ import (
 	"partidor.dev/partidor/gateway/internal/snapshot"
 	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
-	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 )
 
 var login = limit.Key{Tenant: "shop-a", Route: "login"}
@@ -87,7 +87,7 @@ func (p *place) take(t *testing.T) (limit.Decision, error) {
 
 // Case L20: 5 a minute over three regions: five pass wherever they arrive, then nobody, with a true time to come back.
 func TestFiveAMinuteOverThreeRegions(t *testing.T) {
-	conn := testenv.StartNATS(t).Conn(t)
+	conn := natsenv.Start(t).Conn(t)
 	_, _ = conn.Request("nobody", nil, time.Millisecond) // the connection's own goroutine for replies
 	others := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, others) })
@@ -118,7 +118,7 @@ func TestFiveAMinuteOverThreeRegions(t *testing.T) {
 }
 
 func TestHomeHoldsForTheNextToken(t *testing.T) {
-	conn := testenv.StartNATS(t).Conn(t)
+	conn := natsenv.Start(t).Conn(t)
 	rule := &limit.Rule{Capacity: 1, Refill: 10, PeriodSeconds: 1, Revision: limit.Revision{Number: 2}}
 	d := deployment(t, conn, rule, map[string]limit.Share{"eu": 600_000, "us": 400_000}, time.Second)
 	began := time.Now()
@@ -133,7 +133,7 @@ func TestHomeHoldsForTheNextToken(t *testing.T) {
 }
 
 func TestNobodyAnswers(t *testing.T) {
-	conn := testenv.StartNATS(t).Conn(t)
+	conn := natsenv.Start(t).Conn(t)
 	rule := &limit.Rule{Capacity: 1, Refill: 1, PeriodSeconds: 1, Revision: limit.Revision{Number: 2}}
 	d := deployment(t, conn, rule, map[string]limit.Share{"us": limit.Whole - 1, "eu": 1}, 50*time.Millisecond)
 	if err := d["us"].o.Conn.Flush(); err != nil {
@@ -151,7 +151,7 @@ func TestNobodyAnswers(t *testing.T) {
 
 // A region that has handed its rights on says so; the asker tries the next one and remembers who decides.
 func TestMovedHomeIsFound(t *testing.T) {
-	conn := testenv.StartNATS(t).Conn(t)
+	conn := natsenv.Start(t).Conn(t)
 	rule := &limit.Rule{Capacity: 2, Refill: 1, PeriodSeconds: 1, Revision: limit.Revision{Number: 2}}
 	d := deployment(t, conn, rule, map[string]limit.Share{"ap": 200_000, "eu": 500_000, "us": 300_000}, time.Second)
 	// The rights sit in us, though eu was the first home: eu's store holds a share of 0, us's everything.

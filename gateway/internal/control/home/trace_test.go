@@ -13,11 +13,12 @@ import (
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/telemetry"
 	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 )
 
 // A decision at another region's home is one trace on both sides of NATS; without a recorded decision there is none.
 func TestConsumptionIsTraced(t *testing.T) {
-	conn := testenv.StartNATS(t).Conn(t)
+	conn := natsenv.Start(t).Conn(t)
 	places := deployment(t, conn, &limit.Rule{Capacity: 2, Refill: 1, PeriodSeconds: 5}, map[string]limit.Share{"eu": 700_000, "us": 300_000}, 5*time.Second)
 	spans := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample()))).Tracer("test")

@@ -12,7 +12,7 @@ import (
 
 	"partidor.dev/partidor/gateway/internal/control/usage"
 	"partidor.dev/partidor/shared/limit"
-	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -51,7 +51,7 @@ func until(t *testing.T, what string, ok func() bool) {
 }
 
 // live starts an instance that beats and returns its view, and how to stop it.
-func live(t *testing.T, server *testenv.NATS, name string) (*usage.Members, func()) {
+func live(t *testing.T, server *natsenv.Server, name string) (*usage.Members, func()) {
 	t.Helper()
 	who := usage.Identity{Region: "eu", Instance: name, Started: time.Now()}
 	members := usage.NewMembers(name, usage.Period(beat), 1)
@@ -60,7 +60,7 @@ func live(t *testing.T, server *testenv.NATS, name string) (*usage.Members, func
 }
 
 func TestInstancesFindEachOtherOverNATS(t *testing.T) {
-	server := testenv.StartNATS(t)
+	server := natsenv.Start(t)
 	a, _ := live(t, server, "a")
 	b, _ := live(t, server, "b")
 	_, stop := live(t, server, "c")
@@ -72,7 +72,7 @@ func TestInstancesFindEachOtherOverNATS(t *testing.T) {
 }
 
 func TestReportsAreSentInChunksAndOnceMoreAtTheEnd(t *testing.T) {
-	server := testenv.StartNATS(t)
+	server := natsenv.Start(t)
 	reports := make(chan wire.Usage, 100)
 	sub, err := server.Conn(t).Subscribe(wire.SubjectUsage("eu"), func(m *nats.Msg) {
 		var u wire.Usage
@@ -121,7 +121,7 @@ func TestReportsAreSentInChunksAndOnceMoreAtTheEnd(t *testing.T) {
 
 // A subscriber that cannot keep up loses heartbeats, not memory, and the count recovers.
 func TestSlowConsumerDropsAndRecovers(t *testing.T) {
-	server := testenv.StartNATS(t)
+	server := natsenv.Start(t)
 	flood := server.Conn(t)
 	members, _ := live(t, server, "a")
 	until(t, "a hears itself", func() bool { return members.Live() == 1 })

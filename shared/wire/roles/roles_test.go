@@ -1,4 +1,4 @@
-package wire
+package roles
 
 import (
 	"go/ast"
@@ -13,10 +13,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"partidor.dev/partidor/shared/testenv"
+	"partidor.dev/partidor/shared/testenv/natsenv"
+	"partidor.dev/partidor/shared/wire"
 )
 
-// routes are who speaks to whom on each subject: every Subject… of the package must be here. eu and us are the gateways of
+// routes are who speaks to whom on each subject: every Subject… of package wire must be here. eu and us are the gateways of
 // two regions.
 var routes = []struct{ name, from, to string }{
 	{"SubjectChanged", "rebalancer", "eu"},
@@ -40,45 +41,45 @@ var routes = []struct{ name, from, to string }{
 func subjectOf(name, from, to string) string {
 	switch name {
 	case "SubjectChanged":
-		return SubjectChanged
+		return wire.SubjectChanged
 	case "SubjectUsage":
-		return SubjectUsage(from)
+		return wire.SubjectUsage(from)
 	case "SubjectHeartbeat":
-		return SubjectHeartbeat(from)
+		return wire.SubjectHeartbeat(from)
 	case "SubjectAdvice":
-		return SubjectAdvice(to)
+		return wire.SubjectAdvice(to)
 	case "SubjectAsk":
-		return SubjectAsk(to)
+		return wire.SubjectAsk(to)
 	case "SubjectTransfer":
-		return SubjectTransfer(to, from)
+		return wire.SubjectTransfer(to, from)
 	case "SubjectAck":
-		return SubjectAck(to, from)
+		return wire.SubjectAck(to, from)
 	case "SubjectVoid":
-		return SubjectVoid(to, from)
+		return wire.SubjectVoid(to, from)
 	case "SubjectAnswer":
-		return SubjectAnswer(to, from)
+		return wire.SubjectAnswer(to, from)
 	case "SubjectConsume":
-		return SubjectConsume(to)
+		return wire.SubjectConsume(to)
 	case "SubjectReturn":
-		return SubjectReturn(to)
+		return wire.SubjectReturn(to)
 	case "SubjectHot":
-		return SubjectHot(from)
+		return wire.SubjectHot(from)
 	case "SubjectRenew":
-		return SubjectRenew(from)
+		return wire.SubjectRenew(from)
 	case "SubjectGrant":
 		if from == "rebalancer" {
-			from = SenderControl
+			from = wire.SenderControl
 		}
-		return SubjectGrant(to, from)
+		return wire.SubjectGrant(to, from)
 	}
 	return ""
 }
 
 // Every subject of the package is in the table above, so that a new one is given to somebody.
 func TestEverySubjectHasItsRoles(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob("../*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files of package wire, %v", len(files), err)
 	}
 	known := map[string]bool{}
 	for _, r := range routes {
@@ -106,8 +107,8 @@ func TestEverySubjectHasItsRoles(t *testing.T) {
 }
 
 // guarded starts a server whose users have the permissions of their roles and nothing else.
-func guarded(t *testing.T) *testenv.NATS {
-	user := func(name string, p Permissions) *server.User {
+func guarded(t *testing.T) *natsenv.Server {
+	user := func(name string, p wire.Permissions) *server.User {
 		subjects := func(list []string) *server.SubjectPermission { return &server.SubjectPermission{Allow: list} }
 		u := &server.User{Username: name, Password: name, Permissions: &server.Permissions{Publish: subjects(p.Publish), Subscribe: subjects(p.Subscribe)}}
 		if p.Responses {
@@ -115,8 +116,8 @@ func guarded(t *testing.T) *testenv.NATS {
 		}
 		return u
 	}
-	return testenv.StartNATS(t, func(o *server.Options) {
-		o.Users = []*server.User{user("eu", GatewayPermissions("eu")), user("us", GatewayPermissions("us")), user("rebalancer", RebalancerPermissions())}
+	return natsenv.Start(t, func(o *server.Options) {
+		o.Users = []*server.User{user("eu", wire.GatewayPermissions("eu")), user("us", wire.GatewayPermissions("us")), user("rebalancer", wire.RebalancerPermissions())}
 	})
 }
 
@@ -126,9 +127,9 @@ type line struct {
 	refused chan error
 }
 
-func dial(t *testing.T, n *testenv.NATS, role string) *line {
+func dial(t *testing.T, n *natsenv.Server, role string) *line {
 	l := &line{refused: make(chan error, 100)}
-	l.Conn = n.Conn(t, nats.UserInfo(role, role), nats.CustomInboxPrefix(InboxPrefix(role)),
+	l.Conn = n.Conn(t, nats.UserInfo(role, role), nats.CustomInboxPrefix(wire.InboxPrefix(role)),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { l.refused <- err }))
 	return l
 }
@@ -166,10 +167,10 @@ func TestRolesHaveWhatTheyNeed(t *testing.T) {
 		}
 	}
 	eu, us := dial(t, n, "eu"), dial(t, n, "us")
-	if _, err := us.Subscribe(SubjectConsume("us"), func(m *nats.Msg) { _ = m.Respond(m.Data) }); err != nil || !us.settled(t) {
+	if _, err := us.Subscribe(wire.SubjectConsume("us"), func(m *nats.Msg) { _ = m.Respond(m.Data) }); err != nil || !us.settled(t) {
 		t.Fatalf("us may not serve: %v", err)
 	}
-	if m, err := eu.Request(SubjectConsume("us"), []byte("one"), 10*time.Second); err != nil || string(m.Data) != "one" {
+	if m, err := eu.Request(wire.SubjectConsume("us"), []byte("one"), 10*time.Second); err != nil || string(m.Data) != "one" {
 		t.Errorf("a request to another region: %v", err)
 	}
 }
@@ -177,26 +178,26 @@ func TestRolesHaveWhatTheyNeed(t *testing.T) {
 func TestRolesHaveNoMore(t *testing.T) {
 	n := guarded(t)
 	for _, c := range []struct{ role, subject string }{
-		{"eu", SubjectUsage("us")},
-		{"eu", SubjectHeartbeat("us")},
-		{"eu", SubjectHot("us")},
-		{"eu", SubjectTransfer("ap", "us")},
-		{"eu", SubjectAck("ap", "us")},
-		{"eu", SubjectVoid("ap", "us")},
-		{"eu", SubjectAnswer("ap", "us")},
-		{"eu", SubjectRenew("us")},
-		{"eu", SubjectGrant("ap", "us")},
-		{"eu", SubjectGrant("us", SenderControl)},
-		{"eu", SubjectAdvice("us")},
-		{"eu", SubjectAdvice("eu")},
-		{"eu", SubjectChanged},
-		{"eu", InboxPrefix("us") + ".forged"},
-		{"rebalancer", SubjectAck("eu", "us")},
-		{"rebalancer", SubjectAnswer("eu", "us")},
-		{"rebalancer", SubjectUsage("eu")},
-		{"rebalancer", SubjectRenew("eu")},
-		{"rebalancer", SubjectGrant("us", "eu")},
-		{"rebalancer", SubjectConsume("eu")},
+		{"eu", wire.SubjectUsage("us")},
+		{"eu", wire.SubjectHeartbeat("us")},
+		{"eu", wire.SubjectHot("us")},
+		{"eu", wire.SubjectTransfer("ap", "us")},
+		{"eu", wire.SubjectAck("ap", "us")},
+		{"eu", wire.SubjectVoid("ap", "us")},
+		{"eu", wire.SubjectAnswer("ap", "us")},
+		{"eu", wire.SubjectRenew("us")},
+		{"eu", wire.SubjectGrant("ap", "us")},
+		{"eu", wire.SubjectGrant("us", wire.SenderControl)},
+		{"eu", wire.SubjectAdvice("us")},
+		{"eu", wire.SubjectAdvice("eu")},
+		{"eu", wire.SubjectChanged},
+		{"eu", wire.InboxPrefix("us") + ".forged"},
+		{"rebalancer", wire.SubjectAck("eu", "us")},
+		{"rebalancer", wire.SubjectAnswer("eu", "us")},
+		{"rebalancer", wire.SubjectUsage("eu")},
+		{"rebalancer", wire.SubjectRenew("eu")},
+		{"rebalancer", wire.SubjectGrant("us", "eu")},
+		{"rebalancer", wire.SubjectConsume("eu")},
 		{"rebalancer", "elsewhere"},
 	} {
 		l := dial(t, n, c.role)
@@ -205,14 +206,14 @@ func TestRolesHaveNoMore(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ role, subject string }{
-		{"eu", SubjectTransfer("us", "eu")},
-		{"eu", SubjectAnswer("us", "*")},
-		{"eu", SubjectConsume("us")},
-		{"eu", SubjectUsage("*")},
-		{"eu", InboxPrefix("us") + ".>"},
+		{"eu", wire.SubjectTransfer("us", "eu")},
+		{"eu", wire.SubjectAnswer("us", "*")},
+		{"eu", wire.SubjectConsume("us")},
+		{"eu", wire.SubjectUsage("*")},
+		{"eu", wire.InboxPrefix("us") + ".>"},
 		{"eu", ">"},
-		{"rebalancer", SubjectConsume("eu")},
-		{"rebalancer", SubjectTransfer("*", "*")},
+		{"rebalancer", wire.SubjectConsume("eu")},
+		{"rebalancer", wire.SubjectTransfer("*", "*")},
 		{"rebalancer", ">"},
 	} {
 		l := dial(t, n, c.role)

@@ -1,4 +1,5 @@
-package testenv
+// Package otlpenv receives traces over OTLP in tests. It stands apart from package testenv as gRPC is much to compile.
+package otlpenv
 
 import (
 	"context"
@@ -11,8 +12,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// OTLP is a collector that keeps the spans it is sent.
-type OTLP struct {
+// Collector is a collector that keeps the spans it is sent.
+type Collector struct {
 	collector.UnimplementedTraceServiceServer
 
 	// Endpoint is the value for OTEL_EXPORTER_OTLP_TRACES_ENDPOINT with OTEL_EXPORTER_OTLP_PROTOCOL=grpc.
@@ -29,14 +30,14 @@ type Span struct {
 	Resource map[string]string
 }
 
-// StartOTLP starts the collector on the loopback interface, without TLS, until the test ends.
-func StartOTLP(tb testing.TB) *OTLP {
+// Start starts the collector on the loopback interface, without TLS, until the test ends.
+func Start(tb testing.TB) *Collector {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatalf("start otlp collector: %v", err)
 	}
-	o := &OTLP{Endpoint: "http://" + l.Addr().String(), arrived: make(chan struct{})}
+	o := &Collector{Endpoint: "http://" + l.Addr().String(), arrived: make(chan struct{})}
 	s := grpc.NewServer()
 	collector.RegisterTraceServiceServer(s, o)
 	var served sync.WaitGroup
@@ -49,7 +50,7 @@ func StartOTLP(tb testing.TB) *OTLP {
 }
 
 // Export implements the OTLP trace service.
-func (o *OTLP) Export(_ context.Context, req *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+func (o *Collector) Export(_ context.Context, req *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, rs := range req.GetResourceSpans() {
@@ -69,7 +70,7 @@ func (o *OTLP) Export(_ context.Context, req *collector.ExportTraceServiceReques
 }
 
 // Await blocks until found returns true for the spans received so far, or ctx ends; it returns found's last answer.
-func (o *OTLP) Await(ctx context.Context, found func([]Span) bool) bool {
+func (o *Collector) Await(ctx context.Context, found func([]Span) bool) bool {
 	for {
 		o.mu.Lock()
 		spans, arrived := o.spans[:len(o.spans):len(o.spans)], o.arrived

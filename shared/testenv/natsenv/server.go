@@ -1,4 +1,6 @@
-package testenv
+// Package natsenv starts real NATS servers for tests. It stands apart from package testenv, since a server is much to compile: tests
+// that need none, and fuzzing above all, do without.
+package natsenv
 
 import (
 	"testing"
@@ -8,8 +10,11 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// NATS is a nats-server inside the test binary that also listens on the loopback interface.
-type NATS struct {
+// startTimeout bounds how long a server may take until it answers.
+const startTimeout = 30 * time.Second
+
+// Server is a nats-server inside the test binary that also listens on the loopback interface.
+type Server struct {
 	// URL stays the same over Restart.
 	URL string
 
@@ -18,13 +23,13 @@ type NATS struct {
 	server  *server.Server
 }
 
-// NATSOption changes the options of a NATS server before it starts.
-type NATSOption func(*server.Options)
+// Option changes the options of a server before it starts.
+type Option func(*server.Options)
 
-// StartNATS starts a NATS server and waits until it accepts connections.
-func StartNATS(tb testing.TB, opts ...NATSOption) *NATS {
+// Start starts a server and waits until it accepts connections.
+func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
-	n := &NATS{tb: tb, options: server.Options{
+	n := &Server{tb: tb, options: server.Options{
 		Host:   "127.0.0.1",
 		Port:   server.RANDOM_PORT,
 		NoLog:  true,
@@ -43,7 +48,7 @@ func StartNATS(tb testing.TB, opts ...NATSOption) *NATS {
 	return n
 }
 
-func (n *NATS) start() {
+func (n *Server) start() {
 	n.tb.Helper()
 	options := n.options // the server keeps and changes what it is given
 	s, err := server.NewServer(&options)
@@ -59,7 +64,7 @@ func (n *NATS) start() {
 }
 
 // Conn is a new connection over TCP that reconnects quickly and for ever. It is closed when the test ends.
-func (n *NATS) Conn(tb testing.TB, opts ...nats.Option) *nats.Conn {
+func (n *Server) Conn(tb testing.TB, opts ...nats.Option) *nats.Conn {
 	tb.Helper()
 	opts = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond)}, opts...)
 	c, err := nats.Connect(n.URL, opts...)
@@ -71,14 +76,14 @@ func (n *NATS) Conn(tb testing.TB, opts ...nats.Option) *nats.Conn {
 }
 
 // Stop ends the server and cuts every connection.
-func (n *NATS) Stop() {
+func (n *Server) Stop() {
 	n.server.Shutdown()
 	n.server.WaitForShutdown()
 	n.server = nil
 }
 
 // Restart starts the server again on the same port, stopping it first if it still runs.
-func (n *NATS) Restart() {
+func (n *Server) Restart() {
 	n.tb.Helper()
 	if n.server != nil {
 		n.Stop()

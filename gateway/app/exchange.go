@@ -39,10 +39,11 @@ func (g *gateway) buildExchange(ctx context.Context) error {
 }
 
 // markMoved passes on which keys have moved, so that rights of theirs that are missing are lost ones.
-func (g *gateway) markMoved(keys map[limit.Key]limit.Share) {
+func (g *gateway) markMoved(keys map[limit.Key]exchange.Recorded) {
 	if err := g.holder.Update(func(b *snapshot.Builder) error {
-		for k, base := range keys {
-			b.MarkMoved(k, base)
+		for k, r := range keys {
+			b.MarkMoved(k, r.Base)
+			b.MarkFloor(k, r.Floor)
 		}
 		return nil
 	}); err != nil {

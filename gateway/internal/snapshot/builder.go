@@ -128,6 +128,28 @@ func (b *Builder) MarkMoved(key limit.Key, base limit.Share) {
 	b.own(key.Tenant).at(id).move(base)
 }
 
+// MarkFloor notes what the own region always keeps of a key that has moved, as recorded with its rights; it is kept a little
+// rounded down. It never rises, and counts for nothing before MarkMoved.
+func (b *Builder) MarkFloor(key limit.Key, floor limit.Share) {
+	id := b.route(key.Route)
+	s := b.find(key.Tenant)
+	if s == nil {
+		return
+	}
+	r := s.find(id)
+	if r == nil || !r.moved() {
+		return
+	}
+	next := *r
+	next.keep(floor)
+	if known, ok := r.floor(); ok {
+		if least, _ := next.floor(); least >= known {
+			return
+		}
+	}
+	b.own(key.Tenant).at(id).keep(floor)
+}
+
 // SetRegions declares the regions of the deployment. Refused unless the base split adds up to at most limit.Whole and
 // names the gateway's own region.
 func (b *Builder) SetRegions(regions []Region, at limit.Revision) error {

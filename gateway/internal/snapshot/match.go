@@ -69,7 +69,9 @@ func (s *Snapshot) lookup(tenant, route string) Match {
 		if r := own.find(id); r != nil {
 			if r.moved() {
 				m.Moved, m.Base = true, r.base()
-				m.Floor = min(m.Floor, m.Base) // a region that came later has neither
+				// What it kept at the first move, however the parameter was changed since; nothing while that is not known for certain.
+				recorded, _ := r.floor()
+				m.Floor = min(m.Floor, recorded)
 			}
 			if m.consult(r, ScopeTenantRoute) {
 				return m

@@ -53,7 +53,8 @@ type scope struct {
 // routeRule is a scope's word on one route, or on all others for anyRoute. There are as many as rules, so it is small.
 type routeRule struct {
 	route routeID
-	// state is the own region's share before the key (scope, route) was first moved, with the flags below.
+	// state is the own region's share before the key (scope, route) was first moved, and the part of it that the region always
+	// keeps, with the flags below.
 	state uint32
 	// word is what was said last: a rule, or of a deleted one (see gone) what is left, its revision. Nil where nothing was
 	// ever said and only moved is known.
@@ -61,9 +62,13 @@ type routeRule struct {
 }
 
 const (
-	movedFlag   uint32 = 1 << 31 // the key has had its share moved
-	deletedFlag uint32 = 1 << 30 // word is that of a deleted or ended rule
-	baseBits           = deletedFlag - 1
+	movedFlag   uint32 = 1 << 31   // the key has had its share moved
+	deletedFlag uint32 = 1 << 30   // word is that of a deleted or ended rule
+	baseBits    uint32 = 1<<20 - 1 // limit.Whole fits
+	floorShift         = 20
+	floorBits   uint32 = (deletedFlag - 1) &^ baseBits
+	// floorSteps divide the base share: the floor is kept in so many steps, rounded down, plus one; 0 is a floor not known.
+	floorSteps = 1000
 )
 
 func (r *routeRule) moved() bool { return r.state&movedFlag != 0 }
@@ -71,7 +76,24 @@ func (r *routeRule) moved() bool { return r.state&movedFlag != 0 }
 func (r *routeRule) base() limit.Share { return limit.Share(r.state & baseBits) }
 
 func (r *routeRule) move(base limit.Share) {
-	r.state = r.state&^baseBits | movedFlag | uint32(base)&baseBits
+	r.state = r.state&^(baseBits|floorBits) | movedFlag | uint32(base)&baseBits
+}
+
+// floor is what the region always keeps of the moved key; known is false where that has not been said.
+func (r *routeRule) floor() (floor limit.Share, known bool) {
+	steps := limit.Share(r.state & floorBits >> floorShift)
+	if steps == 0 {
+		return 0, false
+	}
+	return r.base() * (steps - 1) / floorSteps, true
+}
+
+func (r *routeRule) keep(floor limit.Share) {
+	steps := uint32(1)
+	if base := r.base(); base > 0 {
+		steps += uint32(max(0, min(floor, base)) * floorSteps / base)
+	}
+	r.state = r.state&^floorBits | steps<<floorShift
 }
 
 // rule is nil where it has been deleted or never existed.

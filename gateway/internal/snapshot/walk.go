@@ -75,6 +75,19 @@ func (s *Snapshot) Moved() iter.Seq2[limit.Key, limit.Share] {
 	}
 }
 
+// MovedFloor is what the own region always keeps of a key that has moved; known is false where that has not been said.
+func (s *Snapshot) MovedFloor(key limit.Key) (floor limit.Share, known bool) {
+	sc := findScope(&s.scopes, key.Tenant)
+	if sc == nil {
+		return 0, false
+	}
+	r := sc.find(s.routes.ids[key.Route])
+	if r == nil || !r.moved() {
+		return 0, false
+	}
+	return r.floor()
+}
+
 // Rule is exactly what has been said of (tenant, route), without precedence. The rule is nil after a deletion; ok is
 // false where nothing was ever said.
 func (s *Snapshot) Rule(tenant, route string) (e RuleEntry, ok bool) {

@@ -85,7 +85,7 @@ func (x *Exchange) finished(ctx context.Context, now time.Time, d done) {
 		} else {
 			x.span(now, step, &r.Report)
 			if r.Report.Verdict == rights.Applied && (step.Op == rights.OpApply || r.Report.Amount > 0) {
-				x.noteMoved(step.Key, r.Report.Base)
+				x.noteMoved(step.Key, Recorded{r.Report.Base, r.Report.Floor})
 			}
 		}
 		if x.agent == nil {

@@ -58,9 +58,9 @@ type Options struct {
 	Leads func() bool
 	// Policy of the agent, asked for at every tick; nil means agent.DefaultPolicy.
 	Policy func() agent.Policy
-	// MarkMoved is told of keys that have moved and that the rules do not yet know to have, with their base shares. Nil means
-	// that nobody wants to know.
-	MarkMoved func(keys map[limit.Key]limit.Share)
+	// MarkMoved is told of keys that have moved and that the rules do not yet know to have, or not with this floor. Nil means that
+	// nobody wants to know.
+	MarkMoved func(keys map[limit.Key]Recorded)
 	// Guard holds the region's lease for this instance; nil where there is none.
 	Guard *lease.Guard
 	// WarmUp is how long after its start an instance follows no advice (default 5 s): without having heard what the region's
@@ -108,7 +108,7 @@ type Exchange struct {
 	busy      int
 
 	// news are keys found to have moved that the rules do not know of.
-	news map[limit.Key]limit.Share
+	news map[limit.Key]Recorded
 
 	// The region's life, as last seen in its record, and what is being re-learned: of the whole region, of single keys.
 	self                int64
@@ -158,7 +158,7 @@ func New(o Options) (*Exchange, error) {
 		o: o, metrics: m, started: time.Now(), inbox: make(chan any, inbox),
 		work: make(chan []redisstore.Task, workers), demand: newDemand(),
 		keys: map[int64]*recovery{}, answering: map[string]bool{},
-		news: map[limit.Key]limit.Share{},
+		news: map[limit.Key]Recorded{},
 		ear:  lease.NewEar(lease.Clock(), terms), voting: map[lease.Life]bool{},
 	}, nil
 }
@@ -292,20 +292,6 @@ func (x *Exchange) sweep(ctx context.Context) {
 type restored struct {
 	keys   []limit.Key
 	states []rights.State
-}
-
-// noteMoved remembers that a key has moved, to be told to the rules.
-func (x *Exchange) noteMoved(key limit.Key, base limit.Share) {
-	if x.o.MarkMoved != nil && !x.moved(key) {
-		x.news[key] = base
-	}
-}
-
-func (x *Exchange) tellMoved() {
-	if len(x.news) > 0 {
-		x.o.MarkMoved(x.news)
-		x.news = map[limit.Key]limit.Share{}
-	}
 }
 
 // limit is a key's limit as the snapshot has it.

@@ -83,7 +83,7 @@ func (x *Exchange) handle(ctx context.Context, m any) {
 		x.finished(ctx, now, m)
 	case restored:
 		for i := range m.keys {
-			x.noteMoved(m.keys[i], m.states[i].Base)
+			x.noteMoved(m.keys[i], Recorded{m.states[i].Base, m.states[i].Floor})
 			if x.agent != nil {
 				x.agent.Restore(now, m.keys[i], &m.states[i])
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"partidor.dev/partidor/gateway/internal/snapshot"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
 	"partidor.dev/partidor/shared/wire"
@@ -165,6 +166,54 @@ func TestKeyLost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFloorMeanwhile: the configured floor is raised after eu has given down to its old one. eu then forgets the key while nobody
+// can be asked: it uses the floor that it kept then, and what both use together stays within the whole.
+func TestFloorMeanwhile(t *testing.T) {
+	rule := limit.Rule{Capacity: 1000, Refill: 1, PeriodSeconds: 1000, Revision: limit.Revision{Epoch: 1, Number: 1}}
+	sites := newSites(t, rule, regionShare{"eu", 700_000}, regionShare{"us", 300_000})
+	eu, us := sites[0], sites[1]
+	cut := link(t, eu, us, 0, 0, time.Millisecond)
+	for _, s := range sites {
+		s.start(t, s.name+"-1", nil)
+	}
+	eu.alive(t)
+	us.alive(t)
+	cycle := int64(0)
+	await(t, "eu is at its floor", func() bool {
+		cycle++
+		advise(t, eu, context.Background(), wire.Advice{Term: 1, Cycle: cycle, Moves: move("us", 700_000, 35_000)})
+		_, known := eu.rules.Load().MovedFloor(key)
+		return us.share(t) == 965_000 && known
+	})
+	cut()
+	if err := eu.rules.Update(func(b *snapshot.Builder) error {
+		return b.SetRegions([]snapshot.Region{{Name: "eu", Base: 700_000, Floor: 140_000}, {Name: "us", Base: 300_000, Floor: 15_000}}, limit.Revision{Epoch: 1, Number: 2})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := eu.client.Del(context.Background(), key.Redis()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if d := eu.decide(t, key, 1); d.Share != 35_000 {
+		t.Errorf("before it has begun anew eu decides by %d, its old floor is 35000", d.Share)
+	}
+	elapsed := int64(0)
+	await(t, "eu re-learns", func() bool {
+		elapsed++
+		offered(t, elapsed, eu)
+		s := eu.state(t, key)
+		return s.Moved && s.Phase == rights.Relearning
+	})
+	if s := eu.state(t, key); s.Share != 35_000 || s.Floor != 35_000 {
+		t.Errorf("eu uses %d with a floor of %d", s.Share, s.Floor)
+	}
+	link(t, eu, us, 0, 0, time.Millisecond)
+	await(t, "eu has its share again", func() bool {
+		s := eu.state(t, key)
+		return s.Phase == rights.Active && s.Share == 35_000
+	})
 }
 
 // TestSingleRegion: without peers there is nobody to ask.

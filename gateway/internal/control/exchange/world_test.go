@@ -222,10 +222,11 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func (s *site) markMoved(keys map[limit.Key]limit.Share) {
+func (s *site) markMoved(keys map[limit.Key]Recorded) {
 	_ = s.rules.Update(func(b *snapshot.Builder) error {
-		for k, base := range keys {
-			b.MarkMoved(k, base)
+		for k, r := range keys {
+			b.MarkMoved(k, r.Base)
+			b.MarkFloor(k, r.Floor)
 		}
 		return nil
 	})

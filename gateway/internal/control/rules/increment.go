@@ -123,6 +123,9 @@ func (i *Increment) apply(b *snapshot.Builder, old *snapshot.Snapshot, now time.
 func (i *Increment) keep(b *snapshot.Builder, old *snapshot.Snapshot) {
 	for key, base := range old.Moved() {
 		b.MarkMoved(key, base)
+		if floor, known := old.MovedFloor(key); known {
+			b.MarkFloor(key, floor)
+		}
 	}
 	for _, f := range i.Faults {
 		switch f.Table {

@@ -41,6 +41,8 @@ func full(t testing.TB) *snapshot.Snapshot {
 	b.SetKey(sha256.Sum256([]byte("k")), snapshot.APIKey{Tenant: "shop-a", Enabled: true, ExpiresAt: time.Date(2998, 1, 1, 0, 0, 0, 0, time.UTC), Revision: at(8)})
 	b.SetKey(sha256.Sum256([]byte("off")), snapshot.APIKey{Tenant: "shop-a", Revision: at(8)})
 	b.MarkMoved(limit.Key{Tenant: "shop-a", Route: "orders"}, 650_000)
+	b.MarkFloor(limit.Key{Tenant: "shop-a", Route: "orders"}, 32_500)
+	b.MarkMoved(limit.Key{Tenant: "shop-b", Route: "orders"}, 650_000) // by the ledger's word, which does not tell the floor
 	b.SetShadow(true)
 	b.SetControl("hub")
 	b.SetFastLoop(false)
@@ -59,12 +61,17 @@ func contents(s *snapshot.Snapshot) map[string]any {
 		}
 		rules[e.Tenant+"/"+e.Route] = []any{r, e.Revision}
 	}
-	moved := map[limit.Key]limit.Share{}
+	moved, floors := map[limit.Key]limit.Share{}, map[limit.Key]limit.Share{}
 	maps.Insert(moved, s.Moved())
+	for k := range moved {
+		if floor, known := s.MovedFloor(k); known {
+			floors[k] = floor
+		}
+	}
 	keys := map[[32]byte]snapshot.APIKey{}
 	maps.Insert(keys, s.APIKeys())
 	return map[string]any{
-		"rules": rules, "plans": slices.Collect(s.Plans()), "keys": keys, "moved": moved, "default": *s.Default(), "regions": s.Regions(),
+		"rules": rules, "plans": slices.Collect(s.Plans()), "keys": keys, "moved": moved, "floors": floors, "default": *s.Default(), "regions": s.Regions(),
 		"regionsAt": s.RegionsRevision(), "revision": s.Revision(), "shadow": s.Shadow(), "counts": s.Counts(), "base": s.Base(), "floor": s.Floor(),
 		"votes": s.Votes().Domain, "fastLoop": s.FastLoop(),
 	}

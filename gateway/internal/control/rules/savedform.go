@@ -65,6 +65,8 @@ type savedMoved struct {
 	Tenant string      `json:"tenant"`
 	Route  string      `json:"route"`
 	Base   limit.Share `json:"base"`
+	// Floor is absent where it is not known.
+	Floor *limit.Share `json:"floor,omitempty"`
 }
 
 type savedFoot struct {
@@ -111,7 +113,11 @@ func encode(w io.Writer, s *snapshot.Snapshot, confirmed time.Time) error {
 		}
 	}
 	for k, base := range s.Moved() {
-		if err != nil || !put(savedLine{Moved: &savedMoved{k.Tenant, k.Route, base}}) {
+		form := savedMoved{Tenant: k.Tenant, Route: k.Route, Base: base}
+		if floor, known := s.MovedFloor(k); known {
+			form.Floor = &floor
+		}
+		if err != nil || !put(savedLine{Moved: &form}) {
 			break
 		}
 	}
@@ -202,7 +208,11 @@ func (d *decoder) line(n int, l *savedLine) error {
 		if err != nil {
 			return err
 		}
-		d.builder.MarkMoved(limit.Key{Tenant: l.Moved.Tenant, Route: l.Moved.Route}, base)
+		key := limit.Key{Tenant: l.Moved.Tenant, Route: l.Moved.Route}
+		d.builder.MarkMoved(key, base)
+		if l.Moved.Floor != nil {
+			d.builder.MarkFloor(key, *l.Moved.Floor)
+		}
 	}
 	return nil
 }

@@ -32,6 +32,9 @@ type soakSample struct {
 	Sockets    float64 `json:"sockets"`
 	Keys       float64 `json:"redis_keys"`
 	PerSecond  float64 `json:"admitted_per_second"`
+	// Shares is the largest sum of all regions' shares of one key, in parts per million. What is on its way is in no region, so
+	// that it is at most the whole.
+	Shares limit.Share `json:"shares"`
 
 	admitted int64
 }
@@ -116,6 +119,7 @@ func (s *soak) look(w *world, t *traffic) {
 	for _, a := range t.accounts {
 		_, admitted, _, _ := a.whole()
 		x.admitted += admitted
+		x.Shares = max(x.Shares, a.inForce(w))
 	}
 	var last soakSample
 	if n := len(s.samples); n > 0 {
@@ -151,7 +155,7 @@ var series = []struct {
 	{"keys in Redis", 8, func(x soakSample) float64 { return x.Keys }},
 }
 
-// verdict tells what grew: the last third of the samples lies above the second by more than a quarter and the slack. The first
+// verdict tells whether shares were ever more than the whole, and what grew: the last third of the samples lies above the second by more than a quarter and the slack. The first
 // third is the start, in which caches and pools fill.
 func (s *soak) verdict() error {
 	n := len(s.samples)
@@ -162,6 +166,12 @@ func (s *soak) verdict() error {
 		return errors.New("soak: ended before the first fault")
 	}
 	var grew []error
+	for _, x := range s.samples {
+		if x.Shares > limit.Whole {
+			grew = append(grew, fmt.Errorf("soak: after %.0f s the shares of one key added up to %v %%", x.Seconds, x.Shares.Percent()))
+			break
+		}
+	}
 	for _, v := range series {
 		before, after := middle(s.samples[n/3:2*n/3], v.of), middle(s.samples[2*n/3:], v.of)
 		if after > before*1.25+v.slack {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"partidor.dev/partidor/shared/limit"
 )
 
 // Twenty seconds of a soak: every fault happens, the world recovers from each, nothing grows, no limit is exceeded.
@@ -48,6 +50,10 @@ func TestSoakVerdict(t *testing.T) {
 		t.Error(err)
 	}
 	if err := grown.verdict(); err == nil || !strings.Contains(err.Error(), "heap") || strings.Contains(err.Error(), "sockets") {
+		t.Errorf("got %v", err)
+	}
+	flat.samples[3].Shares = limit.Whole + 1
+	if err := flat.verdict(); err == nil || !strings.Contains(err.Error(), "after 3 s the shares of one key added up to 100.0001 %") {
 		t.Errorf("got %v", err)
 	}
 	if err := (&soak{}).verdict(); err == nil {

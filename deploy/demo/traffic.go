@@ -116,6 +116,18 @@ func (a *account) whole() (offered, admitted, refused, failed int64) {
 	return offered, admitted, refused, failed
 }
 
+// inForce is the sum of all regions' shares. They are read one after the other: a sum above the whole counts where it is there each
+// time, as no share is under way for so long.
+func (a *account) inForce(w *world) (sum limit.Share) {
+	for range 20 {
+		if sum = a.shares(w, time.Now()).Sum(); sum <= limit.Whole {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return sum
+}
+
 // shares of the tenant's key, by region.
 func (a *account) shares(w *world, now time.Time) limit.Split {
 	split := limit.Split{}

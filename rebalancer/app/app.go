@@ -101,7 +101,7 @@ func (a *app) build(ctx context.Context) (err error) {
 	}
 	rows := leader.Store(leader.NewMemory(a.started.UnixMilli()))
 	if c.Postgres.Enabled() {
-		pg, err := openPostgres(ctx, c, tel.Logger, tel.TracerProvider)
+		pg, err := openPostgres(ctx, c, tel)
 		if err != nil {
 			return err
 		}

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"go.opentelemetry.io/otel/trace"
 
 	"partidor.dev/partidor/rebalancer/internal/api"
 	"partidor.dev/partidor/rebalancer/internal/config"
 	"partidor.dev/partidor/rebalancer/internal/ledger"
 	sharedconfig "partidor.dev/partidor/shared/config"
+	"partidor.dev/partidor/shared/telemetry"
 )
 
 // connectNATS returns at once and connects in the background for as long as it takes.
@@ -56,7 +56,7 @@ func connectNATS(c *config.Config, log *slog.Logger, extra []nats.Option) (*nats
 	return conn, nil
 }
 
-func openPostgres(ctx context.Context, c *config.Config, log *slog.Logger, tracers trace.TracerProvider) (*ledger.Postgres, error) {
+func openPostgres(ctx context.Context, c *config.Config, t *telemetry.Telemetry) (*ledger.Postgres, error) {
 	url := c.Postgres.URL
 	if url == "" {
 		var err error
@@ -75,10 +75,10 @@ func openPostgres(ctx context.Context, c *config.Config, log *slog.Logger, trace
 			return nil, err
 		}
 		for _, step := range done {
-			log.Info("migrated", "version", step.Version, "file", step.File)
+			t.Logger.Info("migrated", "version", step.Version, "file", step.File)
 		}
 	}
-	return ledger.Open(ctx, url, c.Postgres.MaxConnections, tracers)
+	return ledger.Open(ctx, url, c.Postgres.MaxConnections, t.TracerProvider, t.MeterProvider)
 }
 
 // access reads the tokens' secrets and keeps only their digests.

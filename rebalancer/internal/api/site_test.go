@@ -96,7 +96,7 @@ func newSite(t *testing.T) *site {
 	if _, err := m.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	pg, err := ledger.Open(t.Context(), database.URL, 4, noop.NewTracerProvider())
+	pg, err := ledger.Open(t.Context(), database.URL, 4, noop.NewTracerProvider(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func BenchmarkScale(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	pg, err := Open(b.Context(), url, 4, noop.NewTracerProvider())
+	pg, err := Open(b.Context(), url, 4, noop.NewTracerProvider(), nil)
 	if err != nil {
 		b.Fatal(err)
 	}

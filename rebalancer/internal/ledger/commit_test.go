@@ -18,7 +18,7 @@ func opened(t *testing.T) (*Postgres, *pgx.Conn) {
 	t.Helper()
 	url, db := migrated(t)
 	exec(t, db, `INSERT INTO region (name, base_share) VALUES ('eu', 700000), ('us', 300000)`)
-	pg, err := Open(t.Context(), url, 4, noop.NewTracerProvider())
+	pg, err := Open(t.Context(), url, 4, noop.NewTracerProvider(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 func open(t *testing.T, url string, connections int) *Postgres {
 	t.Helper()
-	pg, err := Open(t.Context(), url, connections, noop.NewTracerProvider())
+	pg, err := Open(t.Context(), url, connections, noop.NewTracerProvider(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -30,8 +32,11 @@ const connectTimeout = 10 * time.Second
 // electionConns is a call that is under way and the one that follows it.
 const electionConns = 2
 
-// Open makes the pool; it connects when first used, so that a rebalancer starts while PostgreSQL is away.
-func Open(ctx context.Context, url string, maxConns int, tracers trace.TracerProvider) (*Postgres, error) {
+// Open makes the pool; it connects when first used, so that a rebalancer starts while PostgreSQL is away. meters may be nil.
+func Open(ctx context.Context, url string, maxConns int, tracers trace.TracerProvider, meters metric.MeterProvider) (*Postgres, error) {
+	if meters == nil {
+		meters = noop.NewMeterProvider()
+	}
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: database url: %w", err)
@@ -40,7 +45,7 @@ func Open(ctx context.Context, url string, maxConns int, tracers trace.TracerPro
 		config.MaxConns = int32(min(maxConns, 1000))
 	}
 	c := config.ConnConfig
-	c.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(tracers))
+	c.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(tracers), otelpgx.WithMeterProvider(meters))
 	if c.ConnectTimeout <= 0 || c.ConnectTimeout > time.Minute {
 		c.ConnectTimeout = connectTimeout
 	}
@@ -61,6 +66,10 @@ func Open(ctx context.Context, url string, maxConns int, tracers trace.TracerPro
 	if p.election, err = pgxpool.NewWithConfig(ctx, election); err != nil {
 		p.pool.Close()
 		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	if err := otelpgx.RecordStats(p.pool, otelpgx.WithStatsMeterProvider(meters)); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("ledger: metrics of the pool: %w", err)
 	}
 	return p, nil
 }

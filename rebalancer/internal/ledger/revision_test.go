@@ -223,7 +223,7 @@ func TestEpochRisesWhenAStandbyIsPromoted(t *testing.T) {
 	if got := revisionOf(t, db, `SELECT revision_epoch, revision_number FROM rate_limit_rule`); got.Epoch != 2 {
 		t.Errorf("revision %v after a promotion, want epoch 2", got)
 	}
-	pg, err := Open(t.Context(), url, 3, noop.NewTracerProvider())
+	pg, err := Open(t.Context(), url, 3, noop.NewTracerProvider(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

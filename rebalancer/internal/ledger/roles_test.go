@@ -41,7 +41,7 @@ func TestRoles(t *testing.T) {
 	if got := one[string](t, db, `SELECT concat_ws(' ', actor, reason, after ->> 'capacity') FROM rule_history ORDER BY id DESC LIMIT 1`); got != "app by hand 77" {
 		t.Errorf("an operator's edit is recorded as %q", got)
 	}
-	pg, err := Open(t.Context(), url+"&options=-c%20role%3Dpartidor_rebalancer", 3, noop.NewTracerProvider())
+	pg, err := Open(t.Context(), url+"&options=-c%20role%3Dpartidor_rebalancer", 3, noop.NewTracerProvider(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func checkNames(r *http.Request, body json.RawMessage, t reflect.Type) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !known[name] {
-			return badRequest(name, "no such field")
+			return badRequest(name, "unknown field")
 		}
 	}
 	return nil
@@ -90,7 +90,7 @@ func bare(r *http.Request) error {
 	return badRequest("body", "this takes none")
 }
 
-const wantedTime = "must be a time such as 2027-01-31T18:00:00Z"
+const wantedTime = "a time expected, such as 2027-01-31T18:00:00Z"
 
 func bodyProblem(err error) error {
 	var (
@@ -102,13 +102,13 @@ func bodyProblem(err error) error {
 	case errors.As(err, &large):
 		return problem(http.StatusRequestEntityTooLarge, "too-large", "Body too large", fmt.Sprintf("at most %d bytes", large.Limit))
 	case errors.As(err, &wrong):
-		return badRequest(wrong.Field, fmt.Sprintf("%s, must be %s", wrong.Value, wrong.Type))
+		return badRequest(wrong.Field, expected(wrong))
 	case errors.As(err, &when): // every time in a body is an end
-		return badRequest("expires_at", when.Value+", "+wantedTime)
+		return badRequest("expires_at", wantedTime)
 	case strings.HasPrefix(err.Error(), "Time.UnmarshalJSON: "):
 		return badRequest("expires_at", wantedTime)
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
-		return badRequest(strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`), "no such field")
+		return badRequest(strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`), "unknown field")
 	case errors.Is(err, io.EOF):
 		return badRequest("body", "missing")
 	}
@@ -118,6 +118,26 @@ func bodyProblem(err error) error {
 		field, detail = "body", err.Error()
 	}
 	return badRequest(field, detail)
+}
+
+// expected says what a field takes, in the words of package config, so that a rule is refused alike wherever it is written.
+func expected(wrong *json.UnmarshalTypeError) string {
+	number, isNumber := strings.CutPrefix(wrong.Value, "number ")
+	switch kind := wrong.Type.Kind(); {
+	case isNumber && wrong.Type.ConvertibleTo(reflect.TypeFor[int64]()) && !strings.ContainsAny(number, ".eE"):
+		return "the number is too large"
+	case kind >= reflect.Int && kind <= reflect.Uint64:
+		return "a whole number expected"
+	case kind == reflect.Bool:
+		return "true or false expected"
+	case kind == reflect.Float32 || kind == reflect.Float64:
+		return "a number expected"
+	case kind == reflect.Slice:
+		return "a list expected"
+	case kind == reflect.Map || kind == reflect.Struct:
+		return "a mapping expected"
+	}
+	return "a text expected"
 }
 
 // edit is how the caller wants a change to be made: on whose behalf, why, whether only to try, and what must still hold.

@@ -63,6 +63,10 @@ console-test: ## the console in a real Chromium: an operator's steps, seen in th
 bench: | $(CACHE) ## limiter and gateway beside their peers, and every target of speed; about ten minutes
 	$(GO) run ./deploy/bench -out $(CACHE)/bench.json -md $(CACHE)/bench.md $(BENCH_FLAGS)
 
+.PHONY: capacity
+capacity: ## the figures of deploy/docs/capacity.md, from the last `make bench`
+	$(GO) run ./deploy/bench -from $(CACHE)/bench.json -page deploy/docs/capacity.md
+
 # The gateway's request path and the limiter under load, as their benchmarks run them; read them with `go tool pprof -http : FILE`.
 .PHONY: profile
 profile: | $(CACHE) ## profiles of processor and heap of the bench, into .cache/profile

@@ -18,14 +18,19 @@ import (
 // ask sends a front's request from so many callers for d, each again as soon as it is answered, over a connection of its
 // own. Callers read no more of an answer than they must, as wrk does, so that most of what is measured is the front's.
 func ask(ctx context.Context, f front, callers int, d time.Duration) (*hdrhistogram.Histogram, error) {
+	stop := time.Now().Add(d)
+	return together(callers, func(i int) (*hdrhistogram.Histogram, error) { return caller(ctx, f, i, stop) })
+}
+
+// together runs so many callers at once and merges what they waited.
+func together(callers int, call func(i int) (*hdrhistogram.Histogram, error)) (*hdrhistogram.Histogram, error) {
 	all := hdrhistogram.New(1000, int64(time.Minute), 3)
 	var mu sync.Mutex
 	var failed error
 	var wg sync.WaitGroup
-	stop := time.Now().Add(d)
 	for i := range callers {
 		wg.Go(func() {
-			waits, err := caller(ctx, f, i, stop)
+			waits, err := call(i)
 			mu.Lock()
 			defer mu.Unlock()
 			all.Merge(waits)

@@ -138,6 +138,48 @@ func TestCapacityPage(t *testing.T) {
 	}
 }
 
+// The page takes up a report, and says what is missing.
+func TestPageIsRewritten(t *testing.T) {
+	dir := t.TempDir()
+	page, from := filepath.Join(dir, "capacity.md"), filepath.Join(dir, "bench.json")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(page, "before\n"+pageBegin+"old\n"+pageEnd+"after\n")
+	r := report{
+		Proxies: []proxyResult{{Front: limitedFront, proxySample: proxySample{CPU: 150.04}}, {Front: aheadFront, proxySample: proxySample{CPU: 100, RedisCPU: 4}}},
+		Results: []result{{Subject: ours, load: busiest, sample: sample{RedisCPU: 6}}},
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(from, string(data))
+	if err := rewritePage(page, from); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"before\n" + pageBegin + "Measured", "| 50000 | every decision asks Redis | 150.0 | 6.00 | 4 | 1 |", "= 7.50 s of CPU", pageEnd + "after\n"} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+	write(from, "{}")
+	if err := rewritePage(page, from); err == nil {
+		t.Error("a report without the figures is taken")
+	}
+	write(page, "nothing")
+	write(from, string(data))
+	if err := rewritePage(page, from); err == nil {
+		t.Error("a page without a place for figures is taken")
+	}
+}
+
 func TestParseParts(t *testing.T) {
 	got := parseParts("p", "goos: linux\nBenchmarkLookup/hot/own-2   \t 3330\t 307120 ns/op\t 65.05 median-ns/look-up\nPASS\n")
 	if len(got) != 1 || got[0].Name != "Lookup/hot/own" || got[0].Values["median-ns/look-up"] != 65.05 || got[0].Values["ns/op"] != 307120 {

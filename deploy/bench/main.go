@@ -24,8 +24,17 @@ func main() {
 	flag.StringVar(&o.sections, "sections", "", "comma-separated sections, of "+strings.Join(sectionNames(), ", ")+"; all if empty")
 	flag.StringVar(&o.profile, "profile", "", "record cpu.pprof and heap.pprof of this process into this directory")
 	flag.DurationVar(&o.budget, "budget", o.budget, "begin nothing more after this `time`")
+	page := flag.String("page", "", "measure nothing: bring the figures of this capacity page up to the report in -from")
+	from := flag.String("from", ".cache/bench.json", "report of an earlier run, for -page")
 	quick := flag.Bool("quick", false, "see that everything runs; the numbers mean nothing")
 	flag.Parse()
+	if *page != "" {
+		if err := rewritePage(*page, *from); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *quick {
 		o.hurry()
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -28,17 +27,10 @@ type pacedResult struct {
 
 // runPace measures what the limiter adds at a quarter, a half and three quarters of saturation.
 func runPace(ctx context.Context, o options, r *report) error {
-	s, err := startServer(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.stop()
-	fronts, end, err := startFronts(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer end()
-	fronts = fronts[:3]
+	return withFronts(ctx, func(s *server, fronts []front) error { return paceFronts(ctx, o, r, s, fronts[:3]) })
+}
+
+func paceFronts(ctx context.Context, o options, r *report, s *server, fronts []front) error {
 	full, err := competeFronts(ctx, o, fronts[2:])
 	if err != nil {
 		return err
@@ -74,9 +66,7 @@ func runPace(ctx context.Context, o options, r *report) error {
 func pace(ctx context.Context, f front, callers int, rate float64, d time.Duration, waits, pings *hdrhistogram.Histogram, s *server) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var mu sync.Mutex
-	var failed error
-	var senders, pinger sync.WaitGroup
+	var pinger sync.WaitGroup
 	start := time.Now()
 	pinger.Go(func() {
 		for ctx.Err() == nil {
@@ -87,19 +77,13 @@ func pace(ctx context.Context, f front, callers int, rate float64, d time.Durati
 			time.Sleep(5 * time.Millisecond)
 		}
 	})
-	for i := range callers {
-		senders.Go(func() {
-			mine, err := sender(ctx, f, i, rate/float64(callers), start, d)
-			mu.Lock()
-			defer mu.Unlock()
-			waits.Merge(mine)
-			failed = errors.Join(failed, err)
-		})
-	}
-	senders.Wait()
+	all, err := together(callers, func(i int) (*hdrhistogram.Histogram, error) {
+		return sender(ctx, f, i, rate/float64(callers), start, d)
+	})
+	waits.Merge(all)
 	cancel()
 	pinger.Wait()
-	return failed
+	return err
 }
 
 func sender(ctx context.Context, f front, i int, rate float64, start time.Time, d time.Duration) (*hdrhistogram.Histogram, error) {

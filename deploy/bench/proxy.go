@@ -49,6 +49,14 @@ type proxySample struct {
 // runProxies measures the gateway with its limiter, without it, with tokens taken ahead, refusing, without Redis, and a plain
 // httputil.ReverseProxy: one upstream, one load, rounds that take turns.
 func runProxies(ctx context.Context, o options, r *report) error {
+	return withFronts(ctx, func(_ *server, fronts []front) (err error) {
+		r.Proxies, err = competeFronts(ctx, o, fronts)
+		return err
+	})
+}
+
+// withFronts starts a Redis and all fronts for do.
+func withFronts(ctx context.Context, do func(*server, []front) error) error {
 	s, err := startServer(ctx)
 	if err != nil {
 		return err
@@ -59,8 +67,7 @@ func runProxies(ctx context.Context, o options, r *report) error {
 		return err
 	}
 	defer end()
-	r.Proxies, err = competeFronts(ctx, o, fronts)
-	return err
+	return do(s, fronts)
 }
 
 // competeFronts measures fronts in rounds that take turns; the median round counts.

@@ -7,8 +7,8 @@
 
 local r = rights()
 local b, number = r.b, tonumber(ARGV[7])
-local known = not b.wrong and redis.call('HGET', KEYS[1], 'incarnation')
-if (known and number <= tonumber(known)) or number < tonumber(redis.call('HGET', KEYS[2], 'self') or 0) then
+local known = not b.wrong and finite(redis.call('HGET', KEYS[1], 'incarnation'))
+if (known and number <= known) or number < (finite(redis.call('HGET', KEYS[2], 'self')) or 0) then
   r.verdict = 'outdated'
   return report(r)
 end

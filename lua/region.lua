@@ -16,9 +16,23 @@
 -- agreements are one after the other here, whichever processes of the region give them.
 
 local op = ARGV[1]
-local self = tonumber(redis.call('HGET', KEYS[1], 'self') or 0)
 local named = op == 'void' or op == 'vote' or op == 'agree'
-local known = named and tonumber(redis.call('HGET', KEYS[1], 'peer:' .. ARGV[2]) or 0)
+
+-- number reads a field, 0 where it is missing. A record that is no such thing is as good as lost.
+local function number(field)
+  local text = redis.call('HGET', KEYS[1], field)
+  local x = tonumber(text or 0)
+  if not x or x - x ~= 0 then
+    redis.call('DEL', KEYS[1])
+    return 0
+  end
+  return x
+end
+
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'hash' and kind ~= 'none' then redis.call('DEL', KEYS[1]) end
+local known = named and number('peer:' .. ARGV[2])
+local self = number('self')
 local agreed = '0'
 
 local function now_ms()
@@ -47,4 +61,5 @@ elseif op == 'agree' then
   end
 end
 local f = redis.call('HMGET', KEYS[1], 'self', 'phase', 'run', 'peer:' .. (named and ARGV[2] or ''))
-return { f[1] or '0', f[2] or 'active', f[3] or '', f[4] or '0', agreed }
+local phase = f[2] and 'relearning' or 'active'
+return { f[1] or '0', phase, f[3] or '', f[4] or '0', agreed }

@@ -27,12 +27,36 @@ local MILLI = 1000
 
 local function integer(x) return string.format('%.0f', x) end
 
--- words reads n whole numbers from text, zeros where it is missing.
+-- words reads n whole numbers from text, zeros where it is missing, and tells whether that is what it held.
 local function words(text, n)
-  local list = {}
-  for w in string.gmatch(text or '', '%S+') do list[#list + 1] = tonumber(w) end
+  local list, readable = {}, true
+  for w in string.gmatch(text or '', '%S+') do
+    local x = finite(w)
+    readable = readable and x ~= nil
+    list[#list + 1] = x or 0
+  end
+  readable = readable and (not text or #list == n)
   for i = #list + 1, n do list[i] = 0 end
-  return list
+  return list, readable
+end
+
+-- legible tells whether the fields of a key that has moved, as rights reads them, are what scripts write: all or none of a pair's
+-- counters, and nothing mistyped.
+local function legible(f)
+  for i = 1, 2 do
+    if not finite(f[i]) then return false end
+  end
+  for i = 8, 9 do
+    if f[i] and not finite(f[i]) then return false end
+  end
+  for i, n in pairs({ [4] = 4, [5] = 3, [6] = 4, [7] = 4 }) do
+    local _, readable = words(f[i], n)
+    if not readable then return false end
+  end
+  if f[3] and f[3] ~= 'fenced' and f[3] ~= 'relearning' then return false end
+  local counters = f[5] ~= false and f[5] ~= nil
+  if counters ~= (f[6] ~= false and f[6] ~= nil) or counters ~= (f[7] ~= false and f[7] ~= nil) then return false end
+  return counters or words(f[4], 4)[3] == 0
 end
 
 local function join(list)
@@ -81,14 +105,14 @@ local function rights()
   local r = {
     env = env, b = b, peer = peer, opened = b.share ~= nil,
     phase = f[3] or region[2] or (region[1] and 'active' or 'relearning'),
-    base = tonumber(f[1] or b.rule.base), number = tonumber(f[2] or region[1] or 0),
-    known = math.max(pair[1], tonumber(region[3] or 0)), epoch = math.max(pair[2], 1), heard = pair[3], answered = pair[4],
+    base = finite(f[1]) or b.rule.base, number = finite(f[2]) or finite(region[1]) or 0,
+    known = math.max(pair[1], finite(region[3]) or 0), epoch = math.max(pair[2], 1), heard = pair[3], answered = pair[4],
     out = words(f[5], 3), inn = words(f[6], 4), ack = words(f[7], 4),
-    waiting = tonumber(f[8] or 0), due = tonumber(f[9] or 0), amount = 0, verdict = 'applied',
+    waiting = finite(f[8]) or 0, due = finite(f[9]) or 0, amount = 0, verdict = 'applied',
   }
-  local own = tonumber(region[1] or 0)
-  if b.lost or (b.moved and not f[1]) then
-    r.verdict = 'lost'
+  local own = finite(region[1]) or 0
+  if b.lost or (b.moved and not legible(f)) then
+    r.verdict, r.phase = 'lost', 'relearning'
   elseif r.phase ~= 'active' or env.fenced then
     r.verdict = 'inactive'
   elseif r.number < own then -- rights of a former life of this Redis

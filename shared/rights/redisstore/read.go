@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -15,8 +16,11 @@ import (
 	"partidor.dev/partidor/shared/rights"
 )
 
+// ErrUnreadable is why a key's rights cannot be read although Redis answers: the key is of another type, or mistyped.
+var ErrUnreadable = errors.New("unreadable")
+
 // Read gives the state of keys as it stands, without settling or changing anything. A key that has never moved, or whose
-// rights are missing, comes back with Moved false; one with unreadable rights with an error beside it.
+// rights are missing, comes back with Moved false; one with unreadable rights with ErrUnreadable.
 func (s *Store) Read(ctx context.Context, keys []limit.Key) ([]rights.State, []error) {
 	pipe := s.client.Pipeline()
 	commands := make([]*redis.MapStringStringCmd, len(keys))
@@ -28,7 +32,11 @@ func (s *Store) Read(ctx context.Context, keys []limit.Key) ([]rights.State, []e
 	for i, c := range commands {
 		fields, err := c.Result()
 		if err == nil {
-			states[i], err = parseState(fields)
+			if states[i], err = parseState(fields); err != nil {
+				err = fmt.Errorf("%w: %w", ErrUnreadable, err)
+			}
+		} else if redis.HasErrorPrefix(err, "WRONGTYPE") {
+			err = fmt.Errorf("%w: %w", ErrUnreadable, err)
 		}
 		if err != nil {
 			errs[i] = fmt.Errorf("read rights of %s: %w", keys[i], err)

@@ -269,10 +269,12 @@ func (x *Exchange) sweep(ctx context.Context) {
 		states, errs := x.o.Store.Read(ctx, keys)
 		found := restored{}
 		for i := range keys {
-			if errs[i] != nil {
+			switch {
+			case errors.Is(errs[i], redisstore.ErrUnreadable), errs[i] == nil && !states[i].Moved && x.moved(keys[i]):
+				found.lost = append(found.lost, keys[i])
+			case errs[i] != nil:
 				return errs[i]
-			}
-			if states[i].Moved {
+			case states[i].Moved:
 				found.keys = append(found.keys, keys[i])
 				found.states = append(found.states, states[i])
 			}
@@ -292,6 +294,8 @@ func (x *Exchange) sweep(ctx context.Context) {
 type restored struct {
 	keys   []limit.Key
 	states []rights.State
+	// lost are keys that have moved and whose rights are missing or unreadable.
+	lost []limit.Key
 }
 
 // limit is a key's limit as the snapshot has it.

@@ -82,6 +82,9 @@ func (x *Exchange) handle(ctx context.Context, m any) {
 	case done:
 		x.finished(ctx, now, m)
 	case restored:
+		for _, k := range m.lost {
+			x.lost(ctx, now, k)
+		}
 		for i := range m.keys {
 			x.noteMoved(m.keys[i], Recorded{m.states[i].Base, m.states[i].Floor})
 			if x.agent != nil {

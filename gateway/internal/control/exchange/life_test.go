@@ -134,40 +134,6 @@ func TestServerReplaced(t *testing.T) {
 	}
 }
 
-// TestKeyLost: one moved key disappears, or becomes unreadable. It is re-learned alone.
-func TestKeyLost(t *testing.T) {
-	for name, damage := range map[string]func(s *site) error{
-		"deleted": func(s *site) error { return s.client.Del(context.Background(), key.Redis()).Err() },
-		"mistyped": func(s *site) error {
-			return s.client.Set(context.Background(), key.Redis(), "x", 0).Err()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, us := moved(t)
-			await(t, "the rules know that the key has moved", func() bool {
-				return us.rules.Load().Lookup(key.Tenant, key.Route).Moved
-			})
-			if err := damage(us); err != nil {
-				t.Fatal(err)
-			}
-			usage := wire.Usage{Header: wire.Header{Region: "us", Instance: "us-9", Started: 1}}
-			await(t, "us has its share again", func() bool {
-				usage.ElapsedMillis, usage.Sequence = usage.ElapsedMillis+1000, usage.Sequence+1
-				usage.Keys = []wire.KeyUsage{{Tenant: key.Tenant, Route: key.Route, Admitted: 10 * usage.Sequence, Refused: usage.Sequence}}
-				data, err := wire.Encode(&usage)
-				if err == nil {
-					err = us.conn.Publish(wire.SubjectUsage("us"), data)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				states, errs := us.store.Read(context.Background(), []limit.Key{key})
-				return errs[0] == nil && states[0].Share == 800_000 && states[0].Phase == rights.Active
-			})
-		})
-	}
-}
-
 // TestFloorMeanwhile: the configured floor is raised after eu has given down to its old one. eu then forgets the key while nobody
 // can be asked: it uses the floor that it kept then, and what both use together stays within the whole.
 func TestFloorMeanwhile(t *testing.T) {

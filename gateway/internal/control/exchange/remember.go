@@ -7,6 +7,7 @@ import (
 
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
+	"partidor.dev/partidor/shared/rights/redisstore"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -205,7 +206,7 @@ func (x *Exchange) account(ctx context.Context, list []wire.AnswerKey, forgot []
 	}
 	states, errs := x.o.Store.Read(ctx, keys)
 	for i, at := range forgot {
-		if errs[i] != nil {
+		if errs[i] != nil && !errors.Is(errs[i], redisstore.ErrUnreadable) {
 			return errs[i]
 		}
 		s, row := &states[i], &list[at]

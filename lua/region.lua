@@ -4,7 +4,8 @@
 -- ARGV[1]  what to do:
 --   read                        nothing
 --   begin number run            a new incarnation, if the number is higher than self; it re-learns
---   active number peer number … ends re-learning, if self is still that number and each peer lives under the number that answered
+--   active number peer number … ends re-learning, if self is still that number and no peer is known under a higher number than the
+--                               one that answered; refuses lower ones from now on
 --   void peer number            refuses lower incarnations of the peer from now on
 --   vote peer number fences     notes that a renewal of the peer's lease is answered, unless its number is void; fences is 1 where
 --                               all of the peer keeps to its floor when the lease is over, else 0
@@ -46,7 +47,10 @@ elseif op == 'active' and self == tonumber(ARGV[2]) then
   for i = 3, #ARGV, 2 do
     if tonumber(redis.call('HGET', KEYS[1], 'peer:' .. ARGV[i]) or 0) > tonumber(ARGV[i + 1]) then same = false end
   end
-  if same then redis.call('HDEL', KEYS[1], 'phase') end
+  if same then
+    for i = 3, #ARGV, 2 do redis.call('HSET', KEYS[1], 'peer:' .. ARGV[i], ARGV[i + 1]) end
+    redis.call('HDEL', KEYS[1], 'phase')
+  end
 elseif op == 'void' then
   if tonumber(ARGV[3]) > known then redis.call('HSET', KEYS[1], 'peer:' .. ARGV[2], ARGV[3]) end
 elseif op == 'vote' then

@@ -42,6 +42,7 @@ func (s *Store) index(ctx context.Context, tasks []Task) error {
 		}
 		return nil
 	}); err != nil {
+		s.unreached(ctx, err)
 		return fmt.Errorf("index %d keys that are to move: %w", len(fresh), err)
 	}
 	s.mu.Lock()
@@ -65,6 +66,7 @@ func (s *Store) Moved(ctx context.Context, visit func([]limit.Key) error) error 
 		for cursor := uint64(0); ; {
 			names, next, err := s.client.SScan(ctx, "rl:@moved:"+strconv.Itoa(i), cursor, "", 500).Result()
 			if err != nil {
+				s.unreached(ctx, err)
 				return fmt.Errorf("read the index of moved keys: %w", err)
 			}
 			keys := make([]limit.Key, 0, len(names))

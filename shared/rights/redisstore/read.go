@@ -39,6 +39,7 @@ func (s *Store) Read(ctx context.Context, keys []limit.Key) ([]rights.State, []e
 			err = fmt.Errorf("%w: %w", ErrUnreadable, err)
 		}
 		if err != nil {
+			s.unreached(ctx, err)
 			errs[i] = fmt.Errorf("read rights of %s: %w", keys[i], err)
 		}
 	}

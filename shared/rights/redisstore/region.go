@@ -44,7 +44,8 @@ func (s *Store) BeginRegion(ctx context.Context, number int64, run string) (Reco
 	return s.region(ctx, s.records.keys(1), "begin", strconv.FormatInt(number, 10), run)
 }
 
-// ActivateRegion ends re-learning under the number, unless a peer lives under a higher number by now than the one that answered.
+// ActivateRegion ends re-learning under the number, unless a peer lives under a higher number by now than the one that answered, and
+// refuses lower ones from then on.
 func (s *Store) ActivateRegion(ctx context.Context, number int64, answered map[string]int64) (Record, error) {
 	args := []any{"active", strconv.FormatInt(number, 10)}
 	for peer, incarnation := range answered {
@@ -97,6 +98,7 @@ func (s *Store) region(ctx context.Context, keys []string, args ...any) (Record,
 	for i, c := range replies {
 		reply, err := c.StringSlice()
 		if err != nil {
+			s.unreached(ctx, err)
 			return Record{}, fmt.Errorf("region's record, %s: %w", args[0], err)
 		}
 		r, err := parseRecord(reply)

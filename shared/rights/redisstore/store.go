@@ -152,12 +152,22 @@ func (s *Store) run(ctx context.Context, tasks []Task, todo []int, results []Res
 		case err != nil && redis.HasErrorPrefix(err, "NOSCRIPT"):
 			missing = append(missing, i)
 		case err != nil:
+			s.unreached(ctx, err)
 			results[i].Err = fmt.Errorf("%s %s: %w", tasks[i].Step.Op, tasks[i].Step.Key, err)
 		default:
 			results[i].Report, results[i].Err = parseReport(reply, tasks[i].Step.Peer)
 		}
 	}
 	return missing
+}
+
+// unreached makes the client of a cluster learn who has taken the slots of a node that does not answer; by itself it would ask once
+// a minute. At most one such question is under way.
+func (s *Store) unreached(ctx context.Context, err error) {
+	var answered redis.Error
+	if cluster, ok := s.client.(*redis.ClusterClient); ok && err != nil && !errors.As(err, &answered) {
+		cluster.ReloadState(ctx)
+	}
 }
 
 func (s *Store) load(ctx context.Context) error {

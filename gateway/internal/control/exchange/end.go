@@ -66,14 +66,6 @@ func (e *ending) judge(x *Exchange, r *recovery, k limit.Key) {
 }
 
 func (x *Exchange) finish(ctx context.Context, r *recovery, e *ending) error {
-	for peer, number := range e.known {
-		if !r.whole {
-			break
-		}
-		if _, err := x.o.Store.VoidPeer(ctx, peer, number); err != nil {
-			return err
-		}
-	}
 	if r.whole { // what stays open may not have begun, since nobody has listed it
 		if err := firstError(x.run(ctx, x.tasks(e.open, rights.Step{Op: rights.OpBegin, Number: r.number, Lost: true}))); err != nil {
 			return err

@@ -54,15 +54,7 @@ func newSites(t *testing.T, rule limit.Rule, shares ...regionShare) []*site {
 	for _, r := range shares {
 		s := &site{name: r.name, redis: testenv.StartRedis(t), nats: natsenv.Start(t), spans: tracetest.NewInMemoryExporter()}
 		s.conn = s.nats.Conn(t)
-		client, err := redisconn.New(redisconn.Options{Addrs: []string{s.redis.Addr}, OpTimeout: 5 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = client.Close() })
-		s.client = client
-		s.store = redisstore.New(redisstore.Options{Client: client})
-		s.takes = bucket.NewRedis(bucket.Options{Client: client, CallTimeout: 5 * time.Second})
-		t.Cleanup(s.takes.Close)
+		s.connect(t, redisconn.Options{Addrs: []string{s.redis.Addr}, OpTimeout: 5 * time.Second})
 		s.tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans))
 		s.rules = snapshot.NewHolder(r.name)
 		if err := s.rules.Update(func(b *snapshot.Builder) error {
@@ -78,6 +70,20 @@ func newSites(t *testing.T, rule limit.Rule, shares ...regionShare) []*site {
 		sites = append(sites, s)
 	}
 	return sites
+}
+
+// connect makes the site use that Redis.
+func (s *site) connect(t *testing.T, o redisconn.Options) {
+	t.Helper()
+	client, err := redisconn.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	s.client = client
+	s.store = redisstore.New(redisstore.Options{Client: client})
+	s.takes = bucket.NewRedis(bucket.Options{Client: client, CallTimeout: o.OpTimeout})
+	t.Cleanup(s.takes.Close)
 }
 
 // start runs one instance of the region until the test ends or stop is called.

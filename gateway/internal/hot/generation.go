@@ -80,7 +80,7 @@ func newGeneration(c *config.Config, old *generation, o Options) (*generation, e
 			g.upstreams[name] = old.upstreams[name]
 			continue
 		}
-		if g.upstreams[name], err = proxy.NewUpstream(name, c.Upstreams[name], o.Logger); err != nil {
+		if g.upstreams[name], err = proxy.NewUpstream(name, c.Upstreams[name], o.Logger, old.upstream(name)); err != nil {
 			delete(g.upstreams, name)
 			g.closeExcept(old)
 			return nil, err
@@ -106,7 +106,7 @@ func (g *generation) serve(old *generation, logger *slog.Logger) error {
 	g.routes = make([]servedRoute, len(routes))
 	for i := range routes {
 		r := &routes[i]
-		p, err := proxy.NewRoute(r, g.upstreams[r.Upstream], settings)
+		p, err := proxy.NewRoute(r, g.upstreams[r.Upstream], settings, old.proxyOf(r))
 		if err != nil {
 			return fmt.Errorf("routes[%d]: %w", i, err)
 		}
@@ -132,6 +132,26 @@ func canonicalNames(names []string) map[string]bool {
 		m[http.CanonicalHeaderKey(name)] = true
 	}
 	return m
+}
+
+// upstream is the one of that name, nil where there is none.
+func (g *generation) upstream(name string) *proxy.Upstream {
+	if g == nil {
+		return nil
+	}
+	return g.upstreams[name]
+}
+
+// proxyOf is what a route was forwarded by, nil where there was none or it went to another upstream.
+func (g *generation) proxyOf(r *route.Route) *proxy.Route {
+	if g != nil {
+		for i := range g.routes {
+			if was := &g.routes[i]; was.ID == r.ID && was.Upstream == r.Upstream {
+				return was.proxy
+			}
+		}
+	}
+	return nil
 }
 
 // shedderOf goes on counting where the bounds of a route stay the same.

@@ -18,12 +18,16 @@ type attempts struct {
 	retry     *retry // nil where nothing is repeated
 }
 
-func newAttempts(u *Upstream, r config.Route) (*attempts, error) {
+func newAttempts(u *Upstream, r config.Route, old *attempts) (*attempts, error) {
 	t, err := u.transport(r.Timeouts.Response)
 	if err != nil {
 		return nil, err
 	}
-	return &attempts{upstream: u, transport: t, retry: newRetry(r.Retry)}, nil
+	var before *retry
+	if old != nil {
+		before = old.retry
+	}
+	return &attempts{upstream: u, transport: t, retry: newRetry(r.Retry, before)}, nil
 }
 
 // RoundTrip sends the request to a target, and again to another where that is safe.

@@ -149,7 +149,7 @@ func TestStreak(t *testing.T) {
 }
 
 func TestRetryBudget(t *testing.T) {
-	r := newRetry(config.Retry{Attempts: 2, Budget: 0.2})
+	r := newRetry(config.Retry{Attempts: 2, Budget: 0.2}, nil)
 	for range 10 {
 		if !r.budget.spend() {
 			t.Fatal("the first savings are too small")

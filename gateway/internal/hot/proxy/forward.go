@@ -23,6 +23,7 @@ type Route struct {
 	route    *route.Route
 	settings Settings
 	proxy    httputil.ReverseProxy
+	attempts *attempts // the proxy's transport
 	request  headerEdit
 	response headerEdit
 }
@@ -39,14 +40,18 @@ type Settings struct {
 	Log *log.Logger
 }
 
-// NewRoute forwards r to u.
-func NewRoute(r *route.Route, u *Upstream, s Settings) (*Route, error) {
-	t, err := newAttempts(u, r.Route)
+// NewRoute forwards r to u. It goes on with the retry budget of old, the route under the configuration before; nil for none.
+func NewRoute(r *route.Route, u *Upstream, s Settings, old *Route) (*Route, error) {
+	var before *attempts
+	if old != nil {
+		before = old.attempts
+	}
+	t, err := newAttempts(u, r.Route, before)
 	if err != nil {
 		return nil, err
 	}
 	s.TenantHeader = http.CanonicalHeaderKey(s.TenantHeader)
-	p := &Route{route: r, settings: s, request: newHeaderEdit(r.RequestHeaders), response: newHeaderEdit(r.ResponseHeaders)}
+	p := &Route{route: r, settings: s, attempts: t, request: newHeaderEdit(r.RequestHeaders), response: newHeaderEdit(r.ResponseHeaders)}
 	p.proxy = httputil.ReverseProxy{
 		Transport:      t,
 		Rewrite:        p.rewrite,

@@ -74,7 +74,7 @@ func upstream(t *testing.T, edit func(*config.Upstream), urls ...string) *Upstre
 	}
 	c := config.Config{Upstreams: map[string]config.Upstream{"u": u}}
 	c.SetDefaults()
-	up, err := NewUpstream("u", c.Upstreams["u"], slog.New(slog.DiscardHandler))
+	up, err := NewUpstream("u", c.Upstreams["u"], slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func forward(t *testing.T, u *Upstream, r *http.Request, edit func(*config.Route
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewRoute(&table.Routes()[0], u, Settings{TenantHeader: "X-Tenant-Id"})
+	p, err := NewRoute(&table.Routes()[0], u, Settings{TenantHeader: "X-Tenant-Id"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

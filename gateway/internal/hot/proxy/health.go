@@ -31,7 +31,7 @@ func (s *streak) note(ok bool) bool {
 // watch asks one target for its health until ctx ends.
 func (u *Upstream) watch(ctx context.Context, t *target) {
 	h := u.config.Health
-	s := streak{healthy: h.Healthy, unhealthy: h.Unhealthy, up: true}
+	s := streak{healthy: h.Healthy, unhealthy: h.Unhealthy, up: !t.down.Load()}
 	ticker := time.NewTicker(h.Interval)
 	defer ticker.Stop()
 	for {

@@ -18,17 +18,26 @@ type retry struct {
 	attempts int
 	statuses []int
 	delay    time.Duration
-	budget   retryBudget
+	budget   *retryBudget
 }
 
-// newRetry is nil where nothing is repeated.
-func newRetry(c config.Retry) *retry {
+// newRetry is nil where nothing is repeated. The budget of old, what the route had before, is gone on with, as far as it was spent.
+func newRetry(c config.Retry, old *retry) *retry {
 	if c.Attempts <= 1 {
 		return nil
 	}
 	p := &retry{attempts: c.Attempts, statuses: c.On, delay: c.Delay}
-	p.budget.part = int64(c.Budget * budgetUnit)
-	p.budget.saved.Store(budgetMost)
+	part := int64(c.Budget * budgetUnit)
+	switch {
+	case old != nil && old.budget.part == part:
+		p.budget = old.budget
+	case old != nil:
+		p.budget = &retryBudget{part: part}
+		p.budget.saved.Store(old.budget.saved.Load())
+	default:
+		p.budget = &retryBudget{part: part}
+		p.budget.saved.Store(budgetMost)
+	}
 	return p
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -36,6 +37,20 @@ func newTarget(c config.Target, b config.Breaker) (*target, error) {
 			Build()
 	}
 	return t, nil
+}
+
+// goOn takes over what old, the upstream of u's name before, knows of the same address.
+func (t *target) goOn(old, u *Upstream) {
+	i := slices.IndexFunc(old.targets, func(o *target) bool { return *o.url == *t.url })
+	if i < 0 {
+		return
+	}
+	if old.config.Breaker == u.config.Breaker {
+		t.breaker = old.targets[i].breaker
+	}
+	if u.config.Health.Path != "" {
+		t.down.Store(old.targets[i].down.Load())
+	}
 }
 
 // acquire asks whether a request may be sent, and counts it in flight if so.

@@ -27,13 +27,17 @@ type Upstream struct {
 	done sync.WaitGroup
 }
 
-// NewUpstream starts an upstream's health checks. Close ends them.
-func NewUpstream(name string, c config.Upstream, logger *slog.Logger) (*Upstream, error) {
+// NewUpstream starts an upstream's health checks. Close ends them. Targets that old, the upstream under the configuration before, has
+// as well keep their breakers and what was found of their health; nil for none.
+func NewUpstream(name string, c config.Upstream, logger *slog.Logger, old *Upstream) (*Upstream, error) {
 	u := &Upstream{name: name, config: c, logger: logger, transports: map[time.Duration]*http.Transport{}}
 	for i, tc := range c.Targets {
 		t, err := newTarget(tc, c.Breaker)
 		if err != nil {
 			return nil, fmt.Errorf("upstreams.%s.targets[%d]: %w", name, i, err)
+		}
+		if old != nil {
+			t.goOn(old, u)
 		}
 		u.targets = append(u.targets, t)
 	}

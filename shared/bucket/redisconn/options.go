@@ -37,7 +37,8 @@ type Options struct {
 	DialTimeout, OpTimeout time.Duration
 	// Name is what CLIENT LIST shows.
 	Name string
-	// Greet is called with every new connection before it is used. It must be quick; an error closes the connection.
+	// Greet is called with every new connection before it is used. It must be quick; an error closes the connection, and a command that
+	// was not answered must be one: the answer would be taken for that of the next command.
 	Greet func(ctx context.Context, conn *redis.Conn) error
 }
 

@@ -93,13 +93,19 @@ type commander interface {
 // errNews refuses the connection on which a loss was found: the call that opened it was made up before that was known.
 var errNews = errors.New("redis has lost data: this call was made up for its earlier life")
 
-// Greet looks at the server behind a new connection. It refuses the one on which it finds a loss, and no other: a server that
+// errUnreadable is an answer that is none of the script's.
+var errUnreadable = errors.New("unreadable answer")
+
+// Greet looks at the server behind a new connection. It refuses the one on which it finds a loss, and every one that still owes an
+// answer: the next command would take that for its own, and each one after it its predecessor's. A server that answers that it
 // cannot be looked at, for want of a permission say, still decides.
 func (w *Watcher) Greet(ctx context.Context, conn *redis.Conn) error {
-	if err := w.look(ctx, conn); errors.Is(err, errNews) {
-		return err
+	err := w.look(ctx, conn)
+	var answered redis.Error
+	if errors.As(err, &answered) || errors.Is(err, errUnreadable) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // Run looks once a second until ctx ends.
@@ -146,7 +152,7 @@ func (w *Watcher) look(ctx context.Context, c commander) error {
 	}
 	ms, err := strconv.ParseFloat(lost, 64)
 	if err != nil {
-		return fmt.Errorf("compare redis's life: unreadable answer %.40q", lost)
+		return fmt.Errorf("compare redis's life: %w %.40q", errUnreadable, lost)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,7 +14,7 @@ MODULES  := . shared gateway rebalancer deploy
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI         := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)
 
-FUZZTIME   ?= 10s
+FUZZTIME   ?= 20s
 DEMO_FLAGS ?=
 BENCH_FLAGS ?=
 SOAK_FLAGS ?=

@@ -26,6 +26,8 @@ type world struct {
 	db   *pgx.Conn
 	nats *natsenv.Server
 	conn *nats.Conn
+	// shares that the regions say they hold; they say none where there are none.
+	shares map[string]limit.Share
 }
 
 func newWorld(t *testing.T) *world {
@@ -98,7 +100,7 @@ func (w *world) traffic(t *testing.T, rates map[string]float64) {
 				data, err := wire.Encode(&wire.Usage{
 					Header:        wire.Header{Version: wire.Version, Region: region, Instance: region + "-1", Sequence: seq, Started: started.UnixMilli()},
 					ElapsedMillis: elapsed.Milliseconds(),
-					Keys: []wire.KeyUsage{{Tenant: "shop-a", Route: "create-order", Admitted: uint64(elapsed.Seconds() * rate), Sources: []uint32{1, 3},
+					Keys: []wire.KeyUsage{{Tenant: "shop-a", Route: "create-order", Admitted: uint64(elapsed.Seconds() * rate), Share: w.shares[region], Sources: []uint32{1, 3},
 						Refusal: &wire.Refusal{Outcome: "refused", Source: "prefetch", Cost: 2, Tokens: 1.5, WaitMillis: 50}}},
 				})
 				if err == nil {

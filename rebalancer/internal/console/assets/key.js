@@ -15,7 +15,7 @@ export function keyPage(main, shell, tenant, route) {
     h("h2", null, "Pin"), pins, h("h2", null, "Moves and their reasons"), past);
 
   const series = { times: [], share: {}, offered: [], refused: [] };
-  let plots = null, marks = [], names = [];
+  let plots = null, marks = [], names = [], rate = 0;
   const add = (at, regions) => {
     if (series.times.length && at <= series.times.at(-1)) return;
     series.times.push(at);
@@ -26,7 +26,7 @@ export function keyPage(main, shell, tenant, route) {
       for (const list of [series.times, series.offered, series.refused, ...Object.values(series.share)]) list.shift();
     }
   };
-  const draw = rate => {
+  const draw = () => {
     plots.share.update(series.times, names.map(n => series.share[n]));
     plots.load.update(series.times, [series.offered, series.refused, series.times.map(() => rate)]);
   };
@@ -58,6 +58,7 @@ export function keyPage(main, shell, tenant, route) {
     marks = moves.items.map(m => new Date(m.at).getTime() / 1000);
     past.replaceChildren(table([{ name: "When" }, { name: "What" }, { name: "By" }, { name: "Change" }, { name: "Reason" }], moves.items.map(m => h("tr", null,
       h("td", null, ago(m.at)), h("td", null, m.operation), h("td", null, m.actor), h("td", null, splitChange(m)), h("td", { class: "text" }, m.reason || "")))));
+    if (series.times.length) draw(); // with the marks
     if (said) why.replaceChildren(h("li", { class: "faint" }, "rule: " + said.rule_from), ...said.findings.map(f => h("li", null, f)));
   }
 
@@ -83,10 +84,11 @@ export function keyPage(main, shell, tenant, route) {
     const key = p.key;
     ready ||= begin(key);
     await ready;
-    const rate = rateOf(key.rule), sum = key.regions.reduce((s, r) => s + r.share, 0);
+    rate = rateOf(key.rule);
+    const sum = key.regions.reduce((s, r) => s + r.share, 0);
     head.textContent = limitOf(key.rule) + " · shares in force and reported add up to " + percent(sum) + (sum === 1e6 ? "" : " while some travel");
     add(Date.now() / 1000, Object.fromEntries(key.regions.map(r => [r.region, r])));
-    draw(rate);
+    draw();
     rows.replaceChildren(table([{ name: "Region" }, { name: "Share", class: "num" }, { name: "Target", class: "num" }, { name: "Pin", class: "num" }, { name: "Rate/s", class: "num" }, { name: "Burst", class: "num" }, { name: "Tokens", class: "num" }, { name: "Offered/s", class: "num" }, { name: "Refused/s", class: "num" }, { name: "Decided by" }],
       key.regions.map((r, i) => h("tr", null, h("td", null, h("span", { class: "dot r" + i % 8 }), r.region),
         h("td", { class: "num", title: r.reported ? "reported by the region" : "last known" }, percent(r.share), r.reported ? "" : " ?"), h("td", { class: "num" }, percent(r.target)),

@@ -5,7 +5,7 @@ const colour = i => css("--s" + i % 8);
 
 function axes(unit) {
   const line = { stroke: css("--faint"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line"), width: 1 } };
-  return [{ ...line }, { ...line, size: 56, values: (_, ticks) => ticks.map(t => t + unit) }];
+  return [{ ...line, space: 80 }, { ...line, size: 56, values: (_, ticks) => ticks.map(t => t + unit) }];
 }
 
 function mount(el, options, data) {

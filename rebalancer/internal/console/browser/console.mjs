@@ -25,7 +25,9 @@ try {
   const page = await open({ viewport: { width: 1280, height: 900 }, colorScheme: "light" });
   await page.getByRole("region", { name: "region eu" }).waitFor();
   await page.getByRole("link", { name: "shop-a / create-order" }).waitFor();
+  await page.setViewportSize({ width: 1280, height: 480 });
   await shot(page, "keys");
+  await page.setViewportSize({ width: 1280, height: 900 });
 
   await page.getByRole("region", { name: "region us" }).getByRole("button", { name: "Change" }).click();
   await page.getByLabel("failure domain").fill("rack-2");
@@ -48,7 +50,13 @@ try {
   await page.getByRole("textbox", { name: "Reason" }).fill("pinned by the browser");
   await page.getByRole("button", { name: "Change it" }).click();
   await page.getByRole("cell", { name: "pinned by the browser" }).waitFor();
+  await page.locator("#toast").waitFor({ state: "detached" });
   await shot(page, "key");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.reload();
+  await page.getByRole("cell", { name: "pinned by the browser" }).waitFor();
+  await shot(page, "key-dark");
+  await page.emulateMedia({ colorScheme: "light" });
 
   await page.getByRole("link", { name: "Parameters" }).click();
   await page.getByRole("cell", { name: "deadband", exact: true }).waitFor();
@@ -77,6 +85,7 @@ try {
   await phone.getByRole("link", { name: "shop-a / create-order" }).click();
   await phone.locator(".plot canvas").first().waitFor();
   must(await fits(), "the page of a key is wider than a phone");
+  await phone.getByRole("cell", { name: "pinned by the browser" }).waitFor();
   await shot(phone, "phone-key");
   for (const name of ["Parameters", "Audit"]) {
     await phone.getByRole("link", { name }).click();

@@ -77,6 +77,27 @@ func TestCluster(t *testing.T) {
 		t.Errorf("remaining %d, want 94: one take each", d.Remaining)
 	}
 	tornSlot(t, cluster, s)
+	crossSlot(t, s)
+}
+
+// Limits of two tenants in one call would need two slots: an error, nothing is charged, and requests of others go on. (issue: CROSSSLOT)
+func crossSlot(t *testing.T, s *Redis) {
+	var limits []Limit
+	for _, tenant := range []string{"one side", "other side"} {
+		limits = append(limits, Limit{
+			Key: limit.Key{Tenant: tenant, Route: "r"}, Rule: &limit.Rule{Capacity: 10, Refill: 1, PeriodSeconds: 36000}, Base: limit.Whole, Cost: 1,
+		})
+	}
+	within, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := s.Take(within, limits); !redis.HasErrorPrefix(err, "CROSSSLOT") || !Untouched(err) {
+		t.Errorf("two tenants in one call: %v", err)
+	}
+	for i := range limits {
+		if d := mustTake(t, s, limits[i:i+1]); d.Remaining != 9 {
+			t.Errorf("%s: %d left, want 9", limits[i].Key, d.Remaining)
+		}
+	}
 }
 
 // Half of a request's buckets have moved with their slot: neither node can decide, nothing is charged or repeated, and the next

@@ -89,6 +89,10 @@ simulate: ## the shipped policy in virtual time, against one ideal bucket and a 
 	$(GO) run ./rebalancer/cmd/rebalancer simulate
 	$(GO) run ./rebalancer/cmd/rebalancer simulate --sweep --seeds 1
 
+.PHONY: scale
+scale: ## partidorctl with 300,000 rules: what every verb that sees them all takes
+	$(GO) test -count=1 -v -timeout 60m ./rebalancer/cmd/partidorctl -run '^TestScale$$' -tenants 100000
+
 .PHONY: flood
 flood: ## a bucket on a real Redis flooded for a minute, which the tests do for three seconds
 	$(GO) test -count=1 -v ./shared/bucket -run '^TestFloodStaysWithinTheLimit$$' -flood 1m

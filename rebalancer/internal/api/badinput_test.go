@@ -141,6 +141,11 @@ func TestEveryOperationRefusesBadInput(t *testing.T) {
 			if code := s.do(t, method, path, "x=1", &p, "Content-Type", "application/x-www-form-urlencoded"); code != http.StatusUnsupportedMediaType {
 				t.Errorf("a form: %d %+v", code, p)
 			}
+			if name != "POST /v1/rules" {
+				if code := s.do(t, method, path, `{"reason": "`+strings.Repeat("x", maxBody)+`"}`, &p); code != http.StatusRequestEntityTooLarge {
+					t.Errorf("a megabyte: %d %+v", code, p)
+				}
+			}
 			// Its fields.
 			body := doc.resolve(op.RequestBody.Content["application/json"].Schema)
 			refused(path, with(t, good, "nonsense", `1`), "nonsense")

@@ -73,10 +73,14 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /readyz", http.HandlerFunc(s.ready))
 	mux.Handle("GET /metrics", s.Metrics)
 	for _, e := range s.endpoints() {
-		mux.Handle(e.method+" "+e.path, s.allow(e.role, s.serve(e.checked())))
+		most := int64(maxBody)
+		if _, ok := e.body.(RuleSet); ok {
+			most = maxRules
+		}
+		mux.Handle(e.method+" "+e.path, s.allow(e.role, bounded(most, s.serve(e.checked()))))
 	}
 	mux.Handle("GET /v1/events", s.allow(Viewer, http.HandlerFunc(s.events)))
-	mux.Handle("POST /v1/session", http.HandlerFunc(s.signIn))
+	mux.Handle("POST /v1/session", bounded(maxBody, http.HandlerFunc(s.signIn)))
 	mux.Handle("DELETE /v1/session", http.HandlerFunc(s.signOut))
 	mux.Handle("GET /console/", s.Console)
 	mux.Handle("GET /{$}", http.RedirectHandler("/console/", http.StatusSeeOther))
@@ -91,13 +95,23 @@ func (s *Server) Handler() http.Handler {
 	return harden(sameOrigin.Handler(mux))
 }
 
-// maxBody bounds a request: a declarative set of some ten thousand rules fits.
-const maxBody = 32 << 20
+const (
+	// maxBody bounds a request, maxRules one that declares rules: half a million of them fit.
+	maxBody  = 1 << 20
+	maxRules = 128 << 20
+)
 
-// harden bounds requests and keeps answers out of caches and foreign frames.
+// bounded lets at most so many bytes of a request's body through.
+func bounded(most int64, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, most)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// harden keeps answers out of caches and foreign frames.
 func harden(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")

@@ -85,12 +85,14 @@ var regionScript = redis.NewScript(lua.Region)
 func (s *Store) region(ctx context.Context, keys []string, args ...any) (Record, error) {
 	var replies []*redis.Cmd
 	for chunk := range slices.Chunk(keys, recordBatch) {
-		some := s.inPipeline(ctx, chunk, args)
+		some := s.inPipeline(ctx, chunk, args, redis.Pipeliner.EvalSha, regionScript.Hash())
 		if slices.ContainsFunc(some, func(c *redis.Cmd) bool { return redis.HasErrorPrefix(c.Err(), "NOSCRIPT") }) {
-			if err := regionScript.Load(ctx, s.client).Err(); err != nil {
-				return Record{}, fmt.Errorf("region's record: load its script: %w", err)
+			// Every change is one that may be repeated.
+			if regionScript.Load(ctx, s.client).Err() == nil {
+				some = s.inPipeline(ctx, chunk, args, redis.Pipeliner.EvalSha, regionScript.Hash())
+			} else { // a user without SCRIPT commands; afterwards the cache has it
+				some = s.inPipeline(ctx, chunk, args, redis.Pipeliner.Eval, lua.Region)
 			}
-			some = s.inPipeline(ctx, chunk, args) // every change is one that may be repeated
 		}
 		replies = append(replies, some...)
 	}
@@ -114,11 +116,11 @@ func (s *Store) region(ctx context.Context, keys []string, args ...any) (Record,
 }
 
 // inPipeline runs the script for each record.
-func (s *Store) inPipeline(ctx context.Context, keys []string, args []any) []*redis.Cmd {
+func (s *Store) inPipeline(ctx context.Context, keys []string, args []any, by eval, script string) []*redis.Cmd {
 	pipe := s.client.Pipeline()
 	replies := make([]*redis.Cmd, len(keys))
 	for i, k := range keys {
-		replies[i] = pipe.EvalSha(ctx, regionScript.Hash(), []string{k}, args...)
+		replies[i] = by(pipe, ctx, script, []string{k}, args...)
 	}
 	_, _ = pipe.Exec(ctx) // every command carries its own error
 	return replies

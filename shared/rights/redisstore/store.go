@@ -119,31 +119,37 @@ func (s *Store) Do(ctx context.Context, tasks []Task) []Result {
 	for i := range tasks {
 		todo[i] = i
 	}
-	todo = s.run(ctx, tasks, todo, results)
+	todo = s.run(ctx, tasks, todo, results, redis.Pipeliner.EvalSha, script.digest)
 	if len(todo) == 0 {
 		return results
 	}
 	// Redis had refused to run these: their scripts were not in its cache. Nothing was executed.
-	if err := s.load(ctx); err != nil {
-		for _, i := range todo {
-			results[i].Err = err
-		}
-		return results
+	if s.load(ctx) == nil {
+		todo = s.run(ctx, tasks, todo, results, redis.Pipeliner.EvalSha, script.digest)
 	}
-	for _, i := range s.run(ctx, tasks, todo, results) {
-		results[i].Err = errors.New("redis does not keep scripts")
-	}
+	// A user without SCRIPT commands sends their text, after which the cache has them.
+	s.run(ctx, tasks, todo, results, redis.Pipeliner.Eval, script.text)
 	return results
 }
 
+// eval is how a script is run, by its digest or its text.
+type eval func(pipe redis.Pipeliner, ctx context.Context, script string, keys []string, args ...any) *redis.Cmd
+
+func (s script) digest() string { return s.sha }
+
+func (s script) text() string { return s.source }
+
 // run executes the tasks with the given indices and returns those that Redis had no script for.
-func (s *Store) run(ctx context.Context, tasks []Task, todo []int, results []Result) (missing []int) {
+func (s *Store) run(ctx context.Context, tasks []Task, todo []int, results []Result, by eval, form func(script) string) (missing []int) {
+	if len(todo) == 0 {
+		return nil
+	}
 	pipe := s.client.Pipeline()
 	commands := make([]*redis.Cmd, len(todo))
 	for k, i := range todo {
 		t := &tasks[i]
 		name := t.Step.Key.Redis()
-		commands[k] = pipe.EvalSha(ctx, s.scripts[t.Step.Op].sha, []string{name, s.records.key(name)}, s.arguments(t)...)
+		commands[k] = by(pipe, ctx, form(s.scripts[t.Step.Op]), []string{name, s.records.key(name)}, s.arguments(t)...)
 	}
 	_, _ = pipe.Exec(ctx) // every command carries its own error
 	for k, i := range todo {

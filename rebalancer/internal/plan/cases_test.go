@@ -165,7 +165,7 @@ func TestRetryStormDoesNotWin(t *testing.T) {
 // Case P97: the load swings every cycle.
 func TestFlappingIsHeld(t *testing.T) {
 	w := newWorld(t, 100, 200, 500_000, 500_000)
-	changes := 0
+	least, most := limit.Whole, limit.Share(0)
 	for i := range 60 {
 		if i%2 == 0 {
 			w.offer(80, 15)
@@ -174,15 +174,16 @@ func TestFlappingIsHeld(t *testing.T) {
 		}
 		before := w.key().Loads[0].Share
 		target := w.cycle()
-		if target.Changed {
-			changes++
+		if i >= 4 { // where it starts from is not of the swing
+			least, most = min(least, target.Shares[0]), max(most, target.Shares[0])
 		}
 		if d := target.Shares[0] - before; d > w.in.Parameters.Step || -d > w.in.Parameters.Step {
 			t.Fatalf("a step of %d", d)
 		}
 	}
-	if perHour := float64(changes) / 60 * float64(time.Hour/w.in.Parameters.Cycle); perHour > 30 {
-		t.Errorf("%.0f changes an hour, one per cycle at most", perHour)
+	// The load swings by 68 % of itself. One target per key and cycle is all that is ever written.
+	if swing := most - least; swing > w.in.Parameters.Step {
+		t.Errorf("the share swings by %d, one step at most", swing)
 	}
 }
 

@@ -58,7 +58,7 @@ func (a *Agent) follow(now time.Time, k *key) {
 		if m.Amount <= 0 {
 			continue
 		}
-		keep := max(m.Target, k.level.floor, a.keeps(k))
+		keep := max(m.Target, k.level.floor, a.keeps(now, k))
 		if k.tiny() {
 			keep = m.Target // the home moves whole, whatever it is offered: it can be consumed from everywhere
 		}
@@ -73,8 +73,8 @@ func (a *Agent) follow(now time.Time, k *key) {
 
 // keeps is the share that no advice may take: what the region needs now. Where it is offered more than its own share for a
 // quarter of a minute, an equal part of the whole is all that it can insist on.
-func (a *Agent) keeps(k *key) limit.Share {
-	need := a.needed(k)
+func (a *Agent) keeps(now time.Time, k *key) limit.Share {
+	need := a.needed(now, k)
 	if k.demand.usual > 1.05*k.level.rate && k.demand.fast > k.level.rate {
 		need = min(need, limit.Whole/limit.Share(len(k.peers)+1))
 	}

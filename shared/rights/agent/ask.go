@@ -19,6 +19,8 @@ const (
 	spareFresh = time.Second
 	// askPeers is how many peers one ask goes to at most.
 	askPeers = 3
+	// fillLife is how long an ask for what would overflow stands.
+	fillLife = 1200 * time.Millisecond
 )
 
 // consider looks at a key after a report: will its bucket run dry, or is it merely not full?
@@ -42,9 +44,11 @@ func (a *Agent) consider(now time.Time, k *key) {
 		a.ask(now, k, false)
 	}
 	e, q := k.level.effective, k.quantum(p)
+	drain := max(0, expect-k.level.rate)
 	if !small && d.fast > 0.05 && tokens < p.FillBelow*e && e-tokens > 2*q && now.Sub(k.asking.lastFill) > p.FillEvery && a.budget(now, k).plenty() {
 		k.asking.lastFill = now
-		a.post(now, k, Ask{Fill: e - tokens, Life: 1200 * time.Millisecond})
+		// The room grows by what the demand drains while the ask stands.
+		a.post(now, k, Ask{Fill: e - tokens + drain*fillLife.Seconds(), Life: fillLife})
 	}
 }
 

@@ -37,3 +37,15 @@ func (b *budget) owe(messages float64) { b.left = max(b.left-messages, -b.burst)
 
 // plenty tells whether there is enough left for messages that are merely useful.
 func (b *budget) plenty() bool { return b.left > b.burst/2 }
+
+// mostScarce times larger loans, and so fewer, are made by the time that nothing is left: enough for what all messages of a
+// minute can carry to be more than the whole rate.
+const mostScarce = 10
+
+// scarcity is how many times larger a loan has to be to be worth its messages: 1 while there are plenty.
+func (b *budget) scarcity() float64 {
+	if b.plenty() || b.burst <= 0 {
+		return 1
+	}
+	return 1 + (mostScarce-1)*(1-2*max(b.left, 0)/b.burst)
+}

@@ -21,6 +21,9 @@ func (a *Agent) hearAsk(now time.Time, k *key, ask Ask) {
 	if ask.Fill > 0 && q.until.After(now) && !q.standing.empty() {
 		q.standing.Fill = ask.Fill // asking for overflow does not end the ask for more
 	} else {
+		if ask.Fill <= 0 && q.until.After(now) {
+			ask.Fill = q.standing.Fill // and asking for more does not end the ask for overflow
+		}
 		q.standing, q.creditAt = ask, now
 	}
 	q.until = now.Add(min(max(ask.Life, 0), 5*time.Second))
@@ -41,9 +44,8 @@ func (a *Agent) donate(now time.Time, k *key) {
 			q.standing = Ask{}
 			continue
 		}
-		if !a.giveShare(now, k, q) {
-			a.lend(now, k, q)
-		}
+		a.giveShare(now, k, q)
+		a.lend(now, k, q)
 	}
 }
 
@@ -53,27 +55,30 @@ const lendingRoom = 125
 
 // giveShare moves share to a peer whose demand has been above its rate, as far as this region's own stays covered. Where slices
 // hold few tokens that is left to the rebalancer: a second or two say too little of so few requests.
-func (a *Agent) giveShare(now time.Time, k *key, q *peer) bool {
+func (a *Agent) giveShare(now time.Time, k *key, q *peer) {
 	if k.few() || q.standing.Rate <= 0 || k.level.wholeRate <= 0 || !k.demand.told(now, k.since) {
-		return false
+		return
 	}
-	keep := max(a.needed(k)+a.share(a.policy.ShareStep), a.reactive(k), k.level.floor*lendingRoom/100, a.oneRequest(k))
+	keep := max(a.needed(now, k)+a.share(a.policy.ShareStep), a.reactive(k), k.level.floor*lendingRoom/100, a.oneRequest(k))
 	amount := min(a.shareOf(k, q.standing.Rate), k.level.share-keep)
 	if amount < a.share(a.policy.ShareStep) || !a.spend(now, k, transferMessages) {
-		return false
+		return
 	}
 	q.standing.Flow = max(0, q.standing.Flow-q.standing.Rate)
 	q.standing.Rate = 0
 	a.step(rights.Step{Key: k.id, Op: rights.OpGive, Peer: q.region, Amount: int64(amount), Keep: float64(keep)})
-	k.level.share -= amount
-	return true
+	k.level.gave(amount)
 }
 
 // needed is the share that the region's demand needs now. Chance makes the last seconds look lower than they are, so the last
-// quarter of a minute counts too, unless the demand has clearly gone.
-func (a *Agent) needed(k *key) limit.Share {
+// quarter of a minute counts too, unless the demand has clearly gone. Where messages run low, loans no longer carry what it has
+// left behind, and a demand that has halved within a second is gone.
+func (a *Agent) needed(now time.Time, k *key) limit.Share {
 	d := &k.demand
 	expect := max(d.fast, d.slow)
+	if d.fast < d.slow/2 && !a.budget(now, k).plenty() {
+		expect = d.fast
+	}
 	if d.usual < 1.25*expect {
 		expect = max(expect, d.usual)
 	}
@@ -102,9 +107,6 @@ func (a *Agent) share(part float64) limit.Share {
 	return limit.Share(math.Ceil(min(max(part, 0), 1) * float64(limit.Whole)))
 }
 
-// scarceQuanta times larger loans, and so fewer, are made once half of what a key may cost in messages is spent.
-const scarceQuanta = 2
-
 // lend lends tokens to a peer: what it needs, as long as enough stays for the region itself.
 func (a *Agent) lend(now time.Time, k *key, q *peer) {
 	p, ask := &a.policy, &q.standing
@@ -123,18 +125,16 @@ func (a *Agent) lend(now time.Time, k *key, q *peer) {
 		}
 		spare = min(spare, most-float64(k.level.held))
 	}
-	quantum := k.quantum(p)
-	if !a.budget(now, k).plenty() {
-		quantum *= scarceQuanta
-	}
+	// Few messages have to carry more each, as far as the slice ever holds it.
+	quantum := max(k.quantum(p), min(k.quantum(p)*a.budget(now, k).scarcity(), (k.level.effective-keep)/2))
 	amount := math.Floor(min(math.Ceil(ask.Need-0.3), spare))
 	if amount >= 1 && (amount >= ask.Need-0.3 && ask.Flow <= 0 || amount >= quantum) {
 		if a.lendStep(now, k, q, amount, keep) {
 			ask.Need = max(0, ask.Need-amount)
 		}
 	}
-	if ask.Fill > 0 { // only what would otherwise overflow
-		over := k.tokens(now) + k.level.rate*p.Every.Seconds() - 0.97*k.level.effective
+	if ask.Fill > 0 { // only what would otherwise overflow, until it is known whether the loan has made room
+		over := k.tokens(now) + max(0, k.level.rate-k.demand.fast)*p.Ahead.Seconds() - 0.97*k.level.effective
 		if x := math.Floor(min(ask.Fill, over)); x >= quantum {
 			if a.lendStep(now, k, q, x, keep) {
 				ask.Fill -= x
@@ -143,9 +143,10 @@ func (a *Agent) lend(now time.Time, k *key, q *peer) {
 	}
 }
 
-// lendStep makes a loan, unless the key's messages are spent: then the ask stands.
+// lendStep makes a loan, unless the key's messages are spent: then the ask stands. The last of them are for share, which ends
+// the need for loans.
 func (a *Agent) lendStep(now time.Time, k *key, q *peer, amount, keep float64) bool {
-	if !a.spend(now, k, transferMessages) {
+	if a.budget(now, k).left < 2*transferMessages || !a.spend(now, k, transferMessages) {
 		return false
 	}
 	a.step(rights.Step{Key: k.id, Op: rights.OpLend, Peer: q.region, Amount: int64(amount), Keep: keep})

@@ -45,6 +45,16 @@ type level struct {
 	whole, wholeRate float64 // of the key worldwide
 }
 
+// gave is the level after share has been given: what no longer fits rides along.
+func (l *level) gave(amount limit.Share) {
+	part := float64(amount) / float64(limit.Whole)
+	l.share -= amount
+	l.capacity -= l.whole * part
+	l.rate -= l.wholeRate * part
+	l.effective -= l.whole * part
+	l.tokens = min(l.tokens, l.effective)
+}
+
 // peer is what the agent knows about one peer, for one key.
 type peer struct {
 	region string

@@ -73,11 +73,17 @@ func deployment(t *testing.T, conn *nats.Conn, rule *limit.Rule, bases map[strin
 // take asks for one token as region's request path does.
 func (p *place) take(t *testing.T) (limit.Decision, error) {
 	t.Helper()
+	return p.spend(t, 1)
+}
+
+// spend is take for a request of another cost.
+func (p *place) spend(t *testing.T, cost int64) (limit.Decision, error) {
+	t.Helper()
 	m := p.rules.Load().Lookup(login.Tenant, login.Route)
 	if m.Home == "" {
 		t.Fatal("not a tiny limit")
 	}
-	lim := bucket.Limit{Key: login, Rule: m.Rule, Revision: m.Revision, Base: m.Base, Floor: m.Floor, Cost: 1}
+	lim := bucket.Limit{Key: login, Rule: m.Rule, Revision: m.Revision, Base: m.Base, Floor: m.Floor, Cost: cost}
 	if !p.Away(login, m.Home) {
 		return p.o.Store.Take(t.Context(), []bucket.Limit{lim})
 	}
@@ -114,6 +120,24 @@ func TestFiveAMinuteOverThreeRegions(t *testing.T) {
 	before := d["us"].sequence.Load()
 	if decision, err := d["us"].take(t); err != nil || decision.Outcome != limit.Refused || d["us"].sequence.Load() != before {
 		t.Errorf("a remembered refusal: %+v, %v", decision, err)
+	}
+}
+
+// Case L20, costs above 1: no region's part of 12 would ever hold 10. The rule declares that cost, so one region holds it all, and
+// such a request passes from anywhere.
+func TestDearRequestsOfASmallLimit(t *testing.T) {
+	conn := natsenv.Start(t).Conn(t)
+	rule := &limit.Rule{Capacity: 12, Refill: 12, PeriodSeconds: 60, MaxCost: 10, Revision: limit.Revision{Number: 2}}
+	d := deployment(t, conn, rule, map[string]limit.Share{"eu": 400_000, "us": 300_000, "ap": 300_000}, time.Second)
+	if decision, err := d["ap"].spend(t, 10); err != nil || decision.Outcome != limit.Allowed {
+		t.Fatalf("the first request of cost 10: %+v, %v", decision, err)
+	}
+	decision, err := d["us"].spend(t, 10)
+	if err != nil || decision.Outcome != limit.Refused || decision.RetryAfter < 35*time.Second || decision.RetryAfter > 40*time.Second {
+		t.Errorf("the second, which lacks 8 tokens of 12 a minute: %+v, %v", decision, err)
+	}
+	if decision, err := d["eu"].spend(t, 2); err != nil || decision.Outcome != limit.Allowed {
+		t.Errorf("what is left for a cheap one: %+v, %v", decision, err)
 	}
 }
 

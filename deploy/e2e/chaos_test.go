@@ -3,15 +3,13 @@
 package e2e
 
 import (
-	"context"
 	"flag"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/testenv"
 )
 
@@ -20,87 +18,94 @@ var (
 	chaosFor  = flag.Duration("chaos-for", 0, "how long TestChaos goes on; by default until each fault has happened once")
 )
 
-// TestChaos: three regions of real processes, with a Redis that writes to disk, one that forgets, and a cluster, under traffic,
-// while links, processes, Redis, NATS and PostgreSQL fail by a schedule that the seed decides. Every interval of every limit
-// must keep its bound, whatever fails, and afterwards no share may be missing or doubled.
+const (
+	// beyondLease is longer than the lease of a rebalancer.
+	beyondLease = 5 * time.Second
+	// beyondElection is longer than a Redis Cluster takes to replace a master.
+	beyondElection = 7 * time.Second
+)
+
+// TestChaos is TestFaults with everything that may fail, for as long as you like.
 func TestChaos(t *testing.T) {
-	flows := []flow{
-		{"even", route, 100, 50, func(string, time.Duration) float64 { return 25 }},
-		{"moving", route, 200, 100, func(region string, at time.Duration) float64 {
-			if [...]string{"eu", "ap", "us"}[int(at/(5*time.Second))%3] == region {
-				return 90
-			}
-			return 0
-		}},
-		{"light", route, 100, 50, func(string, time.Duration) float64 { return 8 }},
-		{"minute", route, 5, 5.0 / 60, func(string, time.Duration) float64 { return 0.3 }},
-	}
-	w := newWorld(t, []site{
-		{name: "eu", base: 500_000, gateways: 2, durable: true}, {name: "us", base: 300_000, gateways: 1}, {name: "ap", base: 200_000, gateways: 1, cluster: true},
-	}, func(w *world) {
-		w.exec(t, `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, refill_period_seconds) VALUES
-			('even', 'create-order', 100, 50, 1), ('moving', 'create-order', 200, 100, 1), ('light', 'create-order', 100, 50, 1), ('minute', 'create-order', 5, 5, 60)`)
-		w.tenants(t, "even", "moving", "light", "minute")
+	w := faultyWorld(t)
+	replica := w.postgres.Server.Replica(t)
+	w.endure(t, *chaosSeed, *chaosFor, [][]fault{
+		{
+			w.cutOff("us"),
+			w.silence("eu cut off from everything for a moment", true, "eu", "us", "ap", control),
+			w.silence("ap cut off from the control plane", true, "ap", control),
+			w.silence("what us says does not reach eu", false, "us", "eu"),
+			w.natsDown("ap"),
+			w.rebalancerDown(),
+			w.rebalancerPaused(),
+			{name: "PostgreSQL fails over", once: true, begin: func(t *testing.T) { w.failOver(t, replica) }, end: func(*testing.T) {}},
+		},
+		{
+			w.gatewayDown("eu", 0),
+			w.gatewayPaused("us", 0, beyondRegion),
+			w.redisDown("eu"),
+			w.redisDown("us"),
+			w.masterDown("ap"),
+		},
+		{w.gatewayPaused("eu", 1, beyondRegion)},
 	})
-	f := w.begin(t, *chaosSeed, flows...)
-	wait(t, 3*time.Second) // the fast loop begins to move shares
-	for _, e := range schedule(*chaosSeed, *chaosFor, w.faults(t)) {
-		wait(t, e.at-time.Since(f.start))
-		t.Logf("%6.1f s  %s", time.Since(f.start).Seconds(), e.name)
-		e.do(t)
-	}
-	healed := time.Now()
-	wait(t, 3*time.Second)
-	f.end()
-	testenv.Eventually(t, 2*patient, func() error {
-		for _, g := range w.deployment.gateways() {
-			if err := g.healthy(); err != nil {
-				return err
-			}
-		}
-		for _, fl := range flows {
-			if err := w.conserved(limit.Key{Tenant: fl.tenant, Route: fl.route}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	t.Logf("seed %d: all in order %.1f s after the last fault; %.0f keys spoken of in messages", *chaosSeed, time.Since(healed).Seconds(), w.messages())
-	w.verdicts(t, f)
 }
 
-// conserved tells whether all regions hold exactly the whole of a key, none of it in flight, and are active.
-func (w *world) conserved(key limit.Key) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	sum, absent := limit.Share(0), ""
-	held := map[string]limit.Share{}
-	for _, s := range w.sites {
-		v, err := w.regions[s.name].store().HMGet(ctx, key.Redis(), "share", "phase").Result()
-		if err != nil {
-			return fmt.Errorf("%s of %s: %w", key, s.name, err)
-		}
-		if v[1] != nil {
-			return fmt.Errorf("%s in %s is %v", key, s.name, v[1])
-		}
-		if v[0] == nil {
-			absent = s.name
-			continue
-		}
-		share, err := redis.NewStringResult(fmt.Sprint(v[0]), nil).Int64()
-		if err != nil {
-			return fmt.Errorf("share of %s in %s: %w", key, s.name, err)
-		}
-		held[s.name] = limit.Share(share)
-		sum += limit.Share(share)
+func (w *world) natsDown(place string) fault {
+	return fault{
+		name: "the NATS server of " + place + " is killed", lasts: briefly,
+		begin: func(*testing.T) { w.servers[place].Kill() }, end: func(t *testing.T) { w.startBroker(t, place) },
 	}
-	switch {
-	case len(held) == 0: // it has never moved
-		return nil
-	case absent != "":
-		return fmt.Errorf("%s has moved, and %s has no rights to it; the others have %v", key, absent, held)
-	case sum != limit.Whole:
-		return fmt.Errorf("shares of %s add up to %d: %v", key, sum, held)
+}
+
+// rebalancerDown kills the rebalancer in the middle of a cycle that it was just asked for.
+func (w *world) rebalancerDown() fault {
+	return fault{
+		name: "the rebalancer is killed in mid-cycle", lasts: briefly,
+		begin: func(t *testing.T) {
+			var at struct{ Listen string }
+			w.rebalancer.AwaitLine(patient, says("rebalancer started", &at))
+			resp, err := http.Post("http://"+at.Listen+"/v1/rebalance/run", "application/json", strings.NewReader("{}"))
+			if err == nil {
+				resp.Body.Close()
+			}
+			if err != nil || resp.StatusCode >= 300 {
+				t.Logf("no cycle was asked for: %v %v", resp, err) // the database may be away
+			}
+			w.rebalancer.Kill()
+		},
+		end: w.startRebalancer,
 	}
-	return nil
+}
+
+// failOver kills PostgreSQL, and its replica takes its place.
+func (w *world) failOver(t *testing.T, replica *testenv.PostgresServer) {
+	t.Helper()
+	w.postgres.Server.Kill()
+	replica.Promote(t)
+	for _, l := range w.ledgers {
+		l.Turn(fmt.Sprintf("127.0.0.1:%d", replica.Port))
+	}
+}
+
+func (w *world) rebalancerPaused() fault {
+	return fault{
+		name: "the rebalancer is paused past its lease", lasts: beyondLease,
+		begin: func(*testing.T) { w.rebalancer.Pause() }, end: func(*testing.T) { w.rebalancer.Resume() },
+	}
+}
+
+// masterDown kills a master of a region's cluster, one after the other; its replica takes its place, and it comes back as a replica.
+func (w *world) masterDown(region string) fault {
+	c := w.regions[region].cluster
+	n := -1
+	return fault{
+		name: "a master of the Redis of " + region + " is killed", lasts: beyondElection,
+		begin: func(*testing.T) {
+			n = (n + 1) % len(c.Masters)
+			c.Masters[n].Kill()
+			c.Masters[n], c.Replicas[n] = c.Replicas[n], c.Masters[n]
+		},
+		end: func(*testing.T) { c.Replicas[n].Restart() },
+	}
 }

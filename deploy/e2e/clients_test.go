@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -49,7 +48,6 @@ type crowd struct {
 	tenant   string
 	checker  *admission.Checker
 	mu       sync.Mutex
-	admitted []time.Duration // times of receipt since start
 	statuses map[int]int
 	failure  error
 	parts    atomic.Pointer[map[string]float64] // requests per second, by region
@@ -64,7 +62,7 @@ func (d *deployment) send(t *testing.T, tenant string, capacity, rate float64, p
 	c := &crowd{start: time.Now(), tenant: tenant, checker: admission.NewChecker(capacity, rate), statuses: map[int]int{}, stop: cancel}
 	c.parts.Store(&parts)
 	t.Cleanup(c.end)
-	client := load.Client(2 * time.Second)
+	client := load.Client(10 * time.Second)
 	for _, r := range d.regions {
 		for i, g := range r.gateways {
 			c.sent.Go(func() {
@@ -89,29 +87,18 @@ func (c *crowd) end() {
 }
 
 func (c *crowd) note(r load.Result) {
+	if r.Shed {
+		return // never sent: this machine does not keep up
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.statuses[r.Status]++
-	if r.Err != nil || r.Shed {
-		c.failure = fmt.Errorf("shed %t: %w", r.Shed, r.Err)
+	if r.Err != nil {
+		c.failure = r.Err
 	}
 	if r.Status == http.StatusOK {
-		c.admitted = append(c.admitted, r.Received)
 		c.checker.Admitted(1, r.Sent, r.Received)
 	}
-}
-
-// admittedSince counts answers of 200 received from since on.
-func (c *crowd) admittedSince(since time.Duration) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := 0
-	for _, at := range c.admitted {
-		if at >= since {
-			n++
-		}
-	}
-	return n
 }
 
 // only fails the test if clients saw anything but the given statuses.

@@ -44,9 +44,11 @@ type deployment struct {
 	nats       *testenv.Program // the one of all regions, where they share one
 	control    place            // the rebalancer's
 	rebalancer *testenv.Program
-	upstream   *httptest.Server
-	otlp       *otlpenv.Collector
-	decisions  []string // the decision logs of all gateways, also of those that have ended
+	// rebalancers are all that were started, also those that have ended.
+	rebalancers []*testenv.Program
+	upstream    *httptest.Server
+	otlp        *otlpenv.Collector
+	decisions   []string // the decision logs of all gateways, also of those that have ended
 }
 
 // region is a Redis, or a cluster of them, and the gateways in front of it.
@@ -212,6 +214,7 @@ access: {anonymous: operator}
 parameters: {cycle: %s, mean_half_life: 3s, peak_half_life: 10s}
 `, d.control.postgres, d.control.nats, cycle))
 	d.rebalancer = testenv.StartProgram(t, []string{program("rebalancer"), "-config", path}, d.tracing("always_on")...)
+	d.rebalancers = append(d.rebalancers, d.rebalancer)
 	d.rebalancer.AwaitLine(patient, says("leading", nil))
 }
 

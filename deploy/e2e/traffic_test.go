@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -96,10 +97,27 @@ func (w *world) verdicts(t *testing.T, f *traffic) map[string]admission.Verdict 
 			t.Errorf("%s: the limit was exceeded by %.2f tokens", fl.tenant, v.Excess)
 		}
 		if v.Beyond >= 1 {
-			t.Errorf("%s: with the fallback, the stated bound was exceeded by %.2f tokens", fl.tenant, v.Beyond)
+			t.Errorf("%s: a gateway that decided by itself exceeded its slice by %.2f tokens", fl.tenant, v.Beyond)
 		}
 	}
 	return verdicts
+}
+
+// verdict judges what all gateways have logged about a tenant's limit of the usual route since a time.
+func (d *deployment) verdict(t *testing.T, tenant string, capacity, rate float64, since time.Time) admission.Verdict {
+	t.Helper()
+	all, err := admission.ReadLogs(d.decisions...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = slices.DeleteFunc(all, func(x admission.Decision) bool {
+		return x.Tenant != tenant || x.Route != route || x.Time.Before(since)
+	})
+	v := admission.Judge(capacity, rate, all)
+	if v.Excess >= 1 || v.Beyond >= 1 {
+		t.Errorf("%s: more was admitted than may be: %s", tenant, v)
+	}
+	return v
 }
 
 // watch notes a key's shares in some regions four times a second, until the function that it returns is called, which gives

@@ -23,6 +23,8 @@ type site struct {
 	gateways int
 	durable  bool // Redis writes to disk before it answers
 	cluster  bool // of Redis
+	// domain is the failure domain. Where every site has one, and they are three, leases run.
+	domain string
 }
 
 // control is the place of the rebalancer, beside the names of the regions.
@@ -63,12 +65,13 @@ func newWorld(t *testing.T, sites []site, seed func(*world)) *world {
 	w.connect(t)
 	w.migrate(t)
 	w.db = w.postgres.Conn(t)
-	var names []string
+	var names, domains []string
 	var shares []int
 	for _, s := range sites {
-		names, shares = append(names, s.name), append(shares, s.base)
+		names, shares, domains = append(names, s.name), append(shares, s.base), append(domains, s.domain)
 	}
-	w.exec(t, `INSERT INTO region (name, base_share, published_share) SELECT name, base, base FROM unnest($1::text[], $2::int[]) r (name, base)`, names, shares)
+	w.exec(t, `INSERT INTO region (name, base_share, published_share, failure_domain)
+		SELECT name, base, base, domain FROM unnest($1::text[], $2::int[], $3::text[]) r (name, base, domain)`, names, shares, domains)
 	seed(w)
 	w.startRebalancer(t)
 	for _, s := range sites {

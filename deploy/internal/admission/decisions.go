@@ -22,12 +22,14 @@ type Decision struct {
 	// Share in force, in parts per million, of the limit of the route Limit: the own one, or @tenant.
 	Share int64
 	Limit string
+	// Log is which of the files it stood in: a process each.
+	Log int `json:"-"`
 }
 
 // ReadLogs merges decision logs, in the order of time. The last line of a process that was killed may be torn.
 func ReadLogs(paths ...string) ([]Decision, error) {
 	var all []Decision
-	for _, path := range paths {
+	for i, path := range paths {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, err
@@ -39,7 +41,7 @@ func ReadLogs(paths ...string) ([]Decision, error) {
 				f.Close()
 				return nil, torn
 			}
-			var d Decision
+			d := Decision{Log: i}
 			if err := json.Unmarshal(lines.Bytes(), &d); err != nil {
 				torn = fmt.Errorf("%s:%d: %w", path, n, err)
 				continue
@@ -58,7 +60,8 @@ type Verdict struct {
 	// Excess is how many tokens too many passed in the worst interval, of those that regions admitted by their rights: what
 	// instances admitted by themselves, while Redis was away, is left out. It is 0 if the limit was kept.
 	Excess float64
-	// Beyond is the same of everything, beyond the stated bound: one slice more for each instance that had to decide by itself.
+	// Beyond is the same of what a process admitted by itself, of all the worst: its bound is the slice that it knew of, capacity and
+	// rate, besides what its region admits by its rights.
 	Beyond float64
 	// Efficiency is what was admitted, divided by what one ideal bucket for the whole world would have admitted.
 	Efficiency float64
@@ -67,7 +70,7 @@ type Verdict struct {
 }
 
 func (v Verdict) String() string {
-	return fmt.Sprintf("asked %.0f, admitted %.0f (%.0f without Redis), refused %.0f, unable %.0f; %.2f too many, %.2f beyond the bound; efficiency %.1f %%, needless refusals %.2f %%",
+	return fmt.Sprintf("asked %.0f, admitted %.0f (%.0f without Redis), refused %.0f, unable %.0f; %.2f too many, %.2f beyond the slice of one that was alone; efficiency %.1f %%, needless refusals %.2f %%",
 		v.Asked, v.Admitted, v.Fallback, v.Refused, v.Unable, v.Excess, v.Beyond, 100*v.Efficiency, 100*v.Needless)
 }
 
@@ -79,8 +82,8 @@ func Judge(capacity, rate float64, all []Decision) Verdict {
 		return v
 	}
 	first := all[0].Time.Add(-Horizon) // a decision may have been under way before
-	rights, everything, ideal := NewChecker(capacity, rate), NewChecker(capacity, rate), NewIdeal(capacity, rate)
-	slices := map[string]float64{} // of instances that decided by themselves
+	rights, ideal := NewChecker(capacity, rate), NewIdeal(capacity, rate)
+	alone := alone(capacity, rate, all)
 	for i := range all {
 		d := &all[i]
 		cost, decided := float64(d.Cost), d.Time.Sub(first)
@@ -94,22 +97,36 @@ func Judge(capacity, rate float64, all []Decision) Verdict {
 			v.Refused += cost
 		case d.Source == "fallback":
 			v.Fallback += cost
-			slices[d.Instance] = max(slices[d.Instance], capacity*float64(d.Share)/1e6, cost, 1)
+			alone[d.Log].Admitted(cost, began, decided)
 		default:
 			rights.Admitted(cost, began, decided)
 		}
 		if d.Outcome == "allowed" {
 			v.Admitted += cost
-			everything.Admitted(cost, began, decided)
 		}
 	}
-	bound := 0.0
-	for _, slice := range slices {
-		bound += slice
-	}
 	v.Excess = rights.Excess()
-	v.Beyond = max(0, everything.Excess()-bound)
+	for _, c := range alone {
+		v.Beyond = max(v.Beyond, c.Excess())
+	}
 	v.Efficiency = v.Admitted / math.Max(1, ideal.Admitted())
 	v.Needless = float64(ideal.Needless()) / float64(len(all))
 	return v
+}
+
+// alone watches each process that decided by itself, by the largest slice it knew of: at least what one request costs.
+func alone(capacity, rate float64, all []Decision) map[int]*Checker {
+	share, least := map[int]int64{}, map[int]float64{}
+	for i := range all {
+		if d := &all[i]; d.Source == "fallback" && d.Outcome == "allowed" {
+			share[d.Log] = max(share[d.Log], d.Share)
+			least[d.Log] = max(least[d.Log], float64(d.Cost), 1)
+		}
+	}
+	checkers := map[int]*Checker{}
+	for log, s := range share {
+		part := float64(s) / 1e6
+		checkers[log] = NewChecker(max(capacity*part, least[log]), rate*part)
+	}
+	return checkers
 }

@@ -35,13 +35,16 @@ func TestJudge(t *testing.T) {
 		}, Verdict{Asked: 17, Admitted: 15, Refused: 2, Efficiency: 1}},
 		{"three too many, from two regions", [][]Decision{
 			decisions(6, 0, "eu-1", "allowed", "redis"), decisions(7, 0, "us-1", "allowed", "redis"),
-		}, Verdict{Asked: 13, Admitted: 13, Excess: 3, Beyond: 3, Efficiency: 1.3}},
+		}, Verdict{Asked: 13, Admitted: 13, Excess: 3, Efficiency: 1.3}},
 		{"a slice by itself is within the bound", [][]Decision{
 			decisions(10, 0, "eu-1", "allowed", "redis"), decisions(5, 1, "us-1", "allowed", "fallback"), decisions(1, 2, "us-1", "unable", "fallback"),
 		}, Verdict{Asked: 16, Admitted: 15, Fallback: 5, Unable: 1, Efficiency: 1.5}},
 		{"more than a slice by itself is not", [][]Decision{
 			decisions(10, 0, "eu-1", "allowed", "redis"), decisions(7, 0, "us-1", "allowed", "fallback"),
 		}, Verdict{Asked: 17, Admitted: 17, Fallback: 7, Beyond: 2, Efficiency: 1.7}},
+		{"its slice refills while it is alone", [][]Decision{
+			decisions(5, 0, "us-1", "allowed", "fallback"), decisions(2, 401, "us-1", "allowed", "fallback"),
+		}, Verdict{Asked: 7, Admitted: 7, Fallback: 7, Efficiency: 1}},
 		{"refused while the world had room", [][]Decision{
 			decisions(3, 0, "eu-1", "allowed", "redis"), decisions(1, 5, "eu-1", "refused", "redis"),
 		}, Verdict{Asked: 4, Admitted: 3, Refused: 1, Efficiency: 0.75, Needless: 0.25}},

@@ -91,27 +91,49 @@ func TestLink(t *testing.T) {
 		t.Errorf("there and back in %s, want at least %s", took, 2*delay)
 	}
 	for _, d := range []Direction{Forth, Back} {
-		if err := l.Stall(d); err != nil {
-			t.Fatal(err)
-		}
+		l.Stall(d)
 		c.say(t, "2")
 		c.hearNothing(t)
 		late := dial(t, l) // opened while nothing passes
 		late.say(t, "3")
 		late.hearNothing(t)
-		if err := l.Flow(d); err != nil {
-			t.Fatal(err)
-		}
+		l.Flow(d)
 		c.hear(t, "a:2")
 		late.hear(t, "a:3")
 	}
-	if err := l.Turn(answer(t, "b:")); err != nil {
-		t.Fatal(err)
-	}
+	l.Turn(answer(t, "b:"))
 	if _, err := c.answers.ReadString('\n'); err == nil {
 		t.Error("a connection to the server before still stands")
 	}
 	c = dial(t, l)
 	c.say(t, "4")
 	c.hear(t, "b:4")
+}
+
+// Connections whose ends have left while nothing passed hold nobody up: a link that flows again serves at once, also a client
+// that half closes.
+func TestLinkOfManyThatGaveUp(t *testing.T) {
+	l, err := New(answer(t, "a:"), time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, d := range []Direction{Forth, Back} {
+		l.Stall(d)
+		for range 100 {
+			c := dial(t, l)
+			c.say(t, strings.Repeat("long ", 10_000))
+			c.Close()
+		}
+		l.Flow(d)
+		c := dial(t, l)
+		c.say(t, "now")
+		if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		c.hear(t, "a:now")
+		if _, err := c.answers.ReadString('\n'); !errors.Is(err, io.EOF) {
+			t.Errorf("%v after the server's end, want that of the stream", err)
+		}
+	}
 }

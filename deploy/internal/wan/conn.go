@@ -1,6 +1,7 @@
 package wan
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -73,7 +74,7 @@ func (l *Link) pump(c *conn, d Direction, from, to net.Conn) {
 			if err == nil {
 				continue
 			}
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				c.cut()
 			}
 			return

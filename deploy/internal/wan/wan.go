@@ -2,6 +2,7 @@
 package wan
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"sync"
@@ -32,7 +33,7 @@ type Link struct {
 
 // New opens a link to a server's address (host:port) that delays each direction by so much. Dial Addr instead of the server.
 func New(server string, delay time.Duration) (*Link, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("link to %s: %w", server, err)
 	}
@@ -112,7 +113,7 @@ func (l *Link) carry(client net.Conn) {
 	if closed {
 		return
 	}
-	to, err := net.Dial("tcp", server)
+	to, err := new(net.Dialer).DialContext(context.Background(), "tcp", server)
 	if err != nil || !c.join(to) {
 		return
 	}

@@ -53,7 +53,7 @@ func (g *gateway) server(l net.Listener) (*http.Server, net.Listener, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("tls: %w", err)
 	}
-	return hot.NewServer(g.config, g.leaving(g.handler), secure, g.logger), hot.Listen(g.config, l, secure), nil
+	return hot.NewServer(g.config, g.leaving(g.handler), secure, g.logger), hot.Listen(g.config, &acceptor{Listener: l, logger: g.logger}, secure), nil
 }
 
 // serve answers requests until ctx ends or the listener fails, then drains.

@@ -10,6 +10,7 @@ import (
 
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/rights"
+	"partidor.dev/partidor/shared/rights/redisstore"
 	"partidor.dev/partidor/shared/wire"
 )
 
@@ -228,4 +229,36 @@ func TestTakeOverWhileRelearning(t *testing.T) {
 		s := us.state(t, key)
 		return s.Phase == rights.Active && s.Share == 800_000
 	})
+}
+
+// TestNumberForgotten: us once took a number of the far future for a key, its clock was wrong, and has forgotten it with the key. eu
+// remembers, and us takes a higher one.
+func TestNumberForgotten(t *testing.T) {
+	eu, us := moved(t)
+	await(t, "the rules know that the key has moved", func() bool { return us.rules.Load().Lookup(key.Tenant, key.Route).Moved })
+	us.stop()
+	future := time.Now().Add(time.Hour).UnixMilli() &^ 1
+	task := redisstore.Task{Step: rights.Step{Op: rights.OpBegin, Key: key, Number: future, Lost: true}}
+	task.Limit, _ = (&Exchange{o: Options{Rules: us.rules}}).limit(key)
+	if r := us.store.Do(context.Background(), []redisstore.Task{task})[0]; r.Err != nil || r.Report.Verdict != rights.Applied {
+		t.Fatalf("%+v", r)
+	}
+	elapsed := int64(100)
+	active := func(above int64) bool {
+		elapsed++
+		offered(t, elapsed, us)
+		s := us.state(t, key)
+		return s.Moved && s.Incarnation >= above && s.Phase == rights.Active && s.Share == 800_000
+	}
+	stop := us.start(t, "us-2", nil)
+	await(t, "us is active under that number", func() bool { return active(future) })
+	stop()
+	if err := us.client.Del(context.Background(), key.Redis()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	us.start(t, "us-3", nil)
+	await(t, "us is active under a higher one", func() bool { return active(future + 1) })
+	if s := eu.state(t, key); s.Share != 200_000 {
+		t.Errorf("eu has %d", s.Share)
+	}
 }

@@ -29,8 +29,11 @@ func (x *Exchange) hearAnswer(ctx context.Context, now time.Time, m *wire.Answer
 		x.last = max(x.last, m.Known)
 		if r.whole {
 			x.begin(ctx, now, m.Known, r.number, x.runSeen)
-		} else {
-			delete(x.keys, r.number)
+			return
+		}
+		delete(x.keys, r.number)
+		for k := range r.keys {
+			x.lost(ctx, now, k) // under a number above that one
 		}
 		return
 	}

@@ -222,7 +222,11 @@ func TestExplainAKey(t *testing.T) {
 	say := func() {
 		sent++
 		header.Sequence = uint64(sent)
+		lender := header
+		lender.Region, lender.Instance = "eu", "eu-1"
 		for subject, m := range map[string]wire.Message{
+			wire.SubjectHeartbeat("eu"): &wire.Heartbeat{Header: lender, Rules: limit.Revision{Epoch: 1, Number: 1}},
+			wire.SubjectAck("eu", "us"): &wire.Ack{Header: header, To: "eu", Rows: []wire.AckRow{{Tenant: "shop-a", Route: "create-order", Loan: int64(5 * sent)}}},
 			wire.SubjectHeartbeat("us"): &wire.Heartbeat{Header: header, Rules: limit.Revision{Epoch: 1, Number: 1}, Degraded: true},
 			wire.SubjectUsage("us"): &wire.Usage{Header: header, ElapsedMillis: int64(1000 * sent), Keys: []wire.KeyUsage{{Tenant: "shop-a", Route: "create-order",
 				Admitted: uint64(sent), Refused: 1, Share: limit.Share(300_000 + sent), Tokens: 1.5, Sources: []uint32{1, 3},
@@ -240,13 +244,13 @@ func TestExplainAKey(t *testing.T) {
 	var out string
 	testenv.Eventually(t, time.Minute, func() error {
 		say()
-		if out, _, _ = d.run(t, "", "explain", "shop-a", "create-order"); !strings.Contains(out, "share of us moved") {
-			return fmt.Errorf("no moves of shares:\n%s", out)
+		if out, _, _ = d.run(t, "", "explain", "shop-a", "create-order"); !strings.Contains(out, "share of us moved") || !strings.Contains(out, "eu lent") {
+			return fmt.Errorf("no moves of shares, or no loans:\n%s", out)
 		}
 		return nil
 	})
 	for _, want := range []string{"last refusal in us", "a request of cost 3 at gateway us-1, decided by prefetch: the bucket held 1.5 of the 3 tokens",
-		"waiting 0.05 s would have admitted it", "prefetch 75%, redis 25%", "us      us-1     1.1    degraded", "TOKENS"} {
+		"waiting 0.05 s would have admitted it", "prefetch 75%, redis 25%", "us      us-1     1.1    degraded", "TOKENS", "tokens to us"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("explain shows no %q:\n%s", want, out)
 		}

@@ -57,7 +57,7 @@ func (t *tool) explain(x item) {
 	}
 }
 
-// moves lists the last changes of shares, the newest first.
+// moves lists the last changes of shares and the last loans, the newest first.
 func (t *tool) moves(x item) {
 	const most = 12
 	type move struct{ at, text string }
@@ -67,10 +67,23 @@ func (t *tool) moves(x item) {
 			moves = append(moves, move{text(m, "at"), fmt.Sprintf("%s share of %s moved %s -> %s", ago(m, "at"), text(r, "region"), about(m, "from"), about(m, "to"))})
 		}
 	}
+	for _, r := range objects(x, "regions") {
+		for _, l := range objects(r, "loans") {
+			moves = append(moves, move{text(l, "at"), fmt.Sprintf("%s %s lent %s to %s", ago(l, "at"), text(l, "from"), counted(text(l, "tokens"), "token"), text(r, "region"))})
+		}
+	}
 	slices.SortStableFunc(moves, func(a, b move) int { return strings.Compare(b.at, a.at) })
 	for _, m := range moves[:min(len(moves), most)] {
 		fmt.Fprintln(t.out, m.text)
 	}
+}
+
+// counted is so many of something.
+func counted(n, what string) string {
+	if n == "1" {
+		return "1 " + what
+	}
+	return n + " " + what + "s"
 }
 
 // gateways lists them with the rules that they serve by.

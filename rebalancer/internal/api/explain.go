@@ -37,11 +37,12 @@ type RegionExplanation struct {
 	Offered float64 `json:"offered"`
 	Refused float64 `json:"refused"`
 	// The rest is what its gateways say: tokens last seen in the bucket, who decided lately, the last refusal, how the share
-	// has moved.
+	// has moved, and which tokens it got from others.
 	Tokens  *float64            `json:"tokens,omitempty"`
 	Sources map[string]uint64   `json:"sources,omitempty"`
 	Refusal *board.Refusal      `json:"last_refusal,omitempty"`
 	Moves   []collect.ShareMove `json:"moves,omitempty"`
+	Loans   []collect.Loan      `json:"loans,omitempty"`
 }
 
 // recentChanges bounds Explanation.Recent.
@@ -60,7 +61,7 @@ func (s *Server) explain(r *http.Request) (any, error) {
 	for i, share := range key.Regions {
 		e := RegionExplanation{Region: share.Region, Known: p.Regions[i].Known, Reached: p.Regions[i].Reached, Gateways: p.Regions[i].Gateways,
 			Share: share.Share, Offered: share.Offered, Refused: share.Refused,
-			Tokens: share.Tokens, Sources: share.Sources, Refusal: share.Refusal, Moves: share.Moves}
+			Tokens: share.Tokens, Sources: share.Sources, Refusal: share.Refusal, Moves: share.Moves, Loans: share.Loans}
 		if key.Rule != nil {
 			slice := key.Rule.Limit(key.RuleRevision).SliceOf(share.Share)
 			e.Capacity, e.Rate = slice.Capacity, slice.Rate

@@ -37,7 +37,7 @@ func (s *Share) detail(d *collect.Detail) {
 		}
 		s.Sources[limit.Source(i).String()] += n
 	}
-	s.Moves = d.Moves
+	s.Moves, s.Loans = d.Moves, d.Loans
 	if r := d.Refusal; r != nil {
 		s.Refusal = &Refusal{At: d.RefusedAt, Gateway: d.RefusedBy, Outcome: r.Outcome, Source: r.Source, Cost: r.Cost, Tokens: r.Tokens,
 			RetryAfter: float64(r.WaitMillis) / 1000, Limit: r.Limit}

@@ -86,6 +86,8 @@ type Share struct {
 	// Refusal is the last one of the last quarter of an hour; Moves of the share in that time, the newest last.
 	Refusal *Refusal            `json:"last_refusal,omitempty"`
 	Moves   []collect.ShareMove `json:"moves,omitempty"`
+	// Loans that the region has got from others in that time.
+	Loans []collect.Loan `json:"loans,omitempty"`
 }
 
 // Search is the index of the first key at or after (tenant, route).

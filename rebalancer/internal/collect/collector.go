@@ -54,6 +54,14 @@ func (c *Collector) Run(ctx context.Context) error {
 		return fmt.Errorf("subscribe to heartbeats: %w", err)
 	}
 	defer heartbeat.Unsubscribe() //nolint:errcheck // as above
+	acks, err := c.options.Conn.Subscribe(wire.SubjectAck("*", "*"), c.onAck)
+	if err != nil {
+		return fmt.Errorf("subscribe to acknowledgements: %w", err)
+	}
+	defer acks.Unsubscribe() //nolint:errcheck // as above
+	if err := acks.SetPendingLimits(pendingMessages, pendingBytes); err != nil {
+		return fmt.Errorf("bound pending acknowledgements: %w", err)
+	}
 	// A rebalancer that falls behind drops messages rather than growing: counters are cumulative, so little is lost.
 	if err := usage.SetPendingLimits(pendingMessages, pendingBytes); err != nil {
 		return fmt.Errorf("bound pending usage: %w", err)
@@ -102,6 +110,18 @@ func (c *Collector) onHeartbeat(m *nats.Msg) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.table.Heartbeat(c.now(), &h)
+}
+
+// onAck hears what regions get from one another, for people: no plan rests on it.
+func (c *Collector) onAck(m *nats.Msg) {
+	var a wire.Ack
+	if err := wire.Decode(m.Data, &a); err != nil || m.Subject != wire.SubjectAck(a.To, a.Region) {
+		c.metrics.drop(dropMalformed, 1)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.table.Ack(c.now(), &a)
 }
 
 // decode reads a message and checks that it came on its own region's subject: NATS permissions let a region publish only

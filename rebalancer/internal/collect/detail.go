@@ -21,6 +21,8 @@ type Detail struct {
 	RefusedBy string
 	// Moves of the region's share, as its reports showed them, the newest last.
 	Moves []ShareMove
+	// Loans that the region has got, the newest last.
+	Loans []Loan
 }
 
 // ShareMove is a change of a region's share of a key.
@@ -56,7 +58,9 @@ type detail struct {
 	moves           []move
 	// shares is what each gateway last said. One that decides without its store goes on saying an old share: only a change of
 	// its own word is a move.
-	shares map[string]limit.Share
+	shares  map[string]limit.Share
+	lenders map[string]lender
+	loans   []loan
 }
 
 type move struct {
@@ -70,13 +74,9 @@ func (t *Table) note(now time.Duration, at keyRegion, instance string, ku *wire.
 	if !moved && ku.Sources == nil && ku.Refusal == nil {
 		return
 	}
-	d := t.details[at]
+	d := t.detail(now, at)
 	if d == nil {
-		if len(t.details) >= maxDetails {
-			return
-		}
-		d = &detail{minute: now}
-		t.details[at] = d
+		return
 	}
 	d.used = now
 	if ku.Refusal != nil {
@@ -92,6 +92,16 @@ func (t *Table) note(now time.Duration, at keyRegion, instance string, ku *wire.
 		}
 		d.sources[i] += uint64(n)
 	}
+}
+
+// detail finds or makes one, nil if there are too many.
+func (t *Table) detail(now time.Duration, at keyRegion) *detail {
+	d := t.details[at]
+	if d == nil && len(t.details) < maxDetails {
+		d = &detail{minute: now, used: now}
+		t.details[at] = d
+	}
+	return d
 }
 
 // moveTo notes the share that an instance says, and the move where that is one. held is what the region was known to hold.
@@ -171,6 +181,11 @@ func (d *detail) describe(now time.Duration, clock time.Time, o *Detail) {
 	for _, m := range d.moves {
 		if now-m.at <= DetailsFor {
 			o.Moves = append(o.Moves, ShareMove{wall(m.at), m.from, m.to})
+		}
+	}
+	for _, l := range d.loans {
+		if now-l.at <= DetailsFor {
+			o.Loans = append(o.Loans, Loan{wall(l.at), l.from, l.tokens})
 		}
 	}
 }

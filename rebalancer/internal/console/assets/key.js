@@ -59,7 +59,7 @@ export function keyPage(main, shell, tenant, route) {
     past.replaceChildren(table([{ name: "When" }, { name: "What" }, { name: "By" }, { name: "Change" }, { name: "Reason" }], moves.items.map(m => h("tr", null,
       h("td", null, ago(m.at)), h("td", null, m.operation), h("td", null, m.actor), h("td", null, splitChange(m)), h("td", { class: "text" }, m.reason || "")))));
     if (series.times.length) draw(); // with the marks
-    if (said) why.replaceChildren(h("li", { class: "faint" }, "rule: " + said.rule_from), ...said.findings.map(f => h("li", null, f)));
+    if (said) why.replaceChildren(h("li", { class: "faint" }, "rule: " + said.rule_from), ...said.findings.map(f => h("li", null, f)), ...lent(said));
   }
 
   function drawPins(key) {
@@ -98,6 +98,12 @@ export function keyPage(main, shell, tenant, route) {
     if (++turns % 5 === 0) history();
   }, shell.trouble);
   return () => { stop(); plots?.share.end(); plots?.load.end(); };
+}
+
+// lent are the last loans, the newest first.
+function lent(said) {
+  const all = said.regions.flatMap(r => (r.loans || []).map(l => ({ ...l, to: r.region })));
+  return all.sort((a, b) => a.at < b.at ? 1 : -1).slice(0, 4).map(l => h("li", { class: "faint" }, ago(l.at) + " " + l.from + " lent " + num(l.tokens) + (l.tokens === 1 ? " token to " : " tokens to ") + l.to));
 }
 
 // deciders of the last minute or two, in parts of all decisions.

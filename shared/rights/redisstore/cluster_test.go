@@ -42,9 +42,8 @@ func TestRecordsOfACluster(t *testing.T) {
 	if _, err := s.VoidPeer(ctx, "eu", 8); err != nil {
 		t.Fatal(err)
 	}
-	if r, err = s.BeginRegion(ctx, 102, "run"); err != nil {
-		t.Fatal(err)
-	}
+	r, err = s.BeginRegion(ctx, 102, "run")
+	want("begun again", 102, rights.Relearning, r, err)
 	r, err = s.ActivateRegion(ctx, 102, map[string]int64{"eu": 7, "us": 9})
 	want("by an answer of a former life", 102, rights.Relearning, r, err)
 	r, err = s.ActivateRegion(ctx, 102, map[string]int64{"eu": 8, "us": 9})

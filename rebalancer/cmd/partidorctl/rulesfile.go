@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -54,11 +55,13 @@ func (t *tool) read(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// elsewhere are the sections of a rules file that are not rules, and who makes what they say.
-var elsewhere = []struct {
-	section, command string
-	written          func(*rulesfile.File) bool
-}{
+// section of a rules file that is not of rules, and who makes what it says.
+type section struct {
+	name, command string
+	written       func(*rulesfile.File) bool
+}
+
+var elsewhere = []section{
 	{"regions", "partidorctl regions apply", func(f *rulesfile.File) bool { return len(f.Regions) > 0 }},
 	{"default", "the configuration of gateways and rebalancers", func(f *rulesfile.File) bool { return f.Default != nil }},
 	{"tenants", "partidorctl plans assign", func(f *rulesfile.File) bool { return len(f.Tenants) > 0 }},
@@ -76,23 +79,19 @@ func (t *tool) readRules(name string, only bool) ([]rulesfile.Rule, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	if only {
+	others := slices.DeleteFunc(slices.Clone(elsewhere), func(e section) bool { return !e.written(f) })
+	if only || len(others) == 0 {
 		return f.Rules, nil
 	}
-	doc, err := config.Parse(name, data)
+	doc, err := config.Parse(name, data) // again, for the lines
 	if err != nil {
 		return nil, usageError{err}
 	}
 	var faults []error
-	for _, e := range elsewhere {
-		if e.written(f) {
-			faults = append(faults, fmt.Errorf("%s:%d: %s: only rules are applied; that is made by %s, or say --rules-only to leave it", name, doc.Line(e.section), e.section, e.command))
-		}
+	for _, e := range others {
+		faults = append(faults, fmt.Errorf("%s:%d: %s: only rules are applied; that is made by %s, or say --rules-only to leave it", name, doc.Line(e.name), e.name, e.command))
 	}
-	if len(faults) > 0 {
-		return nil, usageError{errors.Join(faults...)}
-	}
-	return f.Rules, nil
+	return nil, usageError{errors.Join(faults...)}
 }
 
 // tryRules is the plan, makeRules its execution, if the rules still are what the plan was made for.

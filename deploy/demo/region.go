@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 
+	"partidor.dev/partidor/deploy/internal/wan"
 	gateway "partidor.dev/partidor/gateway/app"
 	"partidor.dev/partidor/shared/limit"
 	"partidor.dev/partidor/shared/telemetry"
@@ -24,20 +25,32 @@ import (
 type region struct {
 	name     string
 	redis    *miniredis.Miniredis
-	address  string   // of redis
-	gateways []string // base URLs
+	address  string    // of redis, or of the way to it
+	link     *wan.Link // that way, which faults break; nil for a demo without any
+	gateways []string  // base URLs
 	serving  chan net.Addr
 }
 
-func startRegion(ctx context.Context, work *errgroup.Group, name string) (*region, error) {
+func startRegion(ctx context.Context, work *errgroup.Group, name string, breakable bool) (*region, error) {
 	r := &region{name: name, redis: miniredis.NewMiniRedis(), serving: make(chan net.Addr, instances)}
 	if err := r.redis.StartAddr("127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("redis of %s: %w", name, err)
 	}
 	r.address = r.redis.Addr()
+	if breakable { // miniredis itself must not be closed while it answers
+		var err error
+		if r.link, err = wan.New(r.address, 0); err != nil {
+			r.redis.Close()
+			return nil, err
+		}
+		r.address = r.link.Addr()
+	}
 	// miniredis lets keys expire only as its own time is moved on.
 	work.Go(func() error {
 		defer r.redis.Close()
+		if breakable {
+			defer r.link.Close()
+		}
 		last := time.Now()
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()

@@ -61,7 +61,7 @@ func (s *soak) run(ctx context.Context, w *world, t *traffic) error {
 	tick := time.NewTicker(s.every / 12)
 	defer tick.Stop()
 	var heal func() error
-	for n := 1; ; n++ {
+	for next := s.every; ; {
 		select {
 		case <-ctx.Done():
 			if heal != nil {
@@ -77,13 +77,17 @@ func (s *soak) run(ctx context.Context, w *world, t *traffic) error {
 			heal = nil
 		}
 		s.look(w, t)
-		if n%12 == 0 {
-			f := faults[(n/12-1)%len(faults)]
-			s.faults = append(s.faults, soakFault{time.Since(s.start).Seconds(), f.what})
+		if at := time.Since(s.start); at >= next {
+			next += s.every
+			f := faults[len(s.faults)%len(faults)]
+			s.faults = append(s.faults, soakFault{at.Seconds(), f.what})
 			heal = f.strike(w)
 		}
 	}
 }
+
+// nowhere is an address at which nobody answers.
+const nowhere = "127.0.0.1:1"
 
 // faults take turns. strike breaks something and returns what heals it.
 var faults = []struct {
@@ -95,13 +99,14 @@ var faults = []struct {
 		return func() error { w.regions[0].redis.SetError(""); return nil }
 	}},
 	{"us's Redis is away", func(w *world) func() error {
-		w.regions[1].redis.Close()
-		return w.regions[1].redis.Restart
+		us := w.regions[1]
+		us.link.Turn(nowhere)
+		return func() error { us.link.Turn(us.redis.Addr()); return nil }
 	}},
 	{"eu's Redis drops its connections", func(w *world) func() error {
-		w.regions[0].redis.Close()
-		err := w.regions[0].redis.Restart()
-		return func() error { return err }
+		eu := w.regions[0]
+		eu.link.Turn(eu.redis.Addr())
+		return func() error { return nil }
 	}},
 }
 

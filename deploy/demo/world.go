@@ -56,7 +56,7 @@ func startWorld(ctx context.Context, work *errgroup.Group, dir string, tenants [
 		return nil, err
 	}
 	for _, name := range regions {
-		r, err := startRegion(ctx, work, name)
+		r, err := startRegion(ctx, work, name, o.soak > 0)
 		if err != nil {
 			return nil, err
 		}

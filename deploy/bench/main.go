@@ -86,7 +86,7 @@ type section struct {
 
 // sections in the order in which they run.
 var sections = []section{
-	{"limiter", runLimiter}, {"shapes", runShapes}, {"cluster", runCluster},
+	{"limiter", runLimiter}, {"gubernator", runGubernator}, {"shapes", runShapes}, {"cluster", runCluster},
 	{"proxies", runProxies}, {"pace", runPace}, {"fleet", runFleet}, {"parts", runParts},
 }
 

@@ -16,7 +16,7 @@ func (r *report) markdown(w io.Writer) error {
 	p.line("%s, %d rounds of %v each that take turns, the median round counts. %s. %s.\n", r.When.UTC().Format("2006-01-02 15:04 UTC"), r.Rounds,
 		r.Round, words(r.Machine), words(r.Versions))
 	if len(r.LeftOut) > 0 {
-		p.line("Left out, because the machine was too slow for the time given: %s.\n", strings.Join(r.LeftOut, ", "))
+		p.line("Left out, mostly because the machine was too slow for the time given: %s.\n", strings.Join(r.LeftOut, ", "))
 	}
 	p.table(len(r.Targets), "## Targets\n", "| what | measured | target | reached |", "| --- | ---: | --- | --- |")
 	for _, t := range r.Targets {

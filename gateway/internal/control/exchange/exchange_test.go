@@ -120,8 +120,10 @@ func TestTakeOver(t *testing.T) {
 	eu.alive(t)
 	us.alive(t)
 	cut() // nobody carries its messages
+	cycle := int64(0)
 	await(t, "eu has given", func() bool {
-		advise(t, eu, context.Background(), wire.Advice{Term: 1, Cycle: 1, Moves: move("us", 700_000, 500_000)})
+		cycle++
+		advise(t, eu, context.Background(), wire.Advice{Term: 1, Cycle: cycle, Moves: move("us", 700_000, 500_000)})
 		return eu.state(t, key).Share == 500_000
 	})
 	stop()

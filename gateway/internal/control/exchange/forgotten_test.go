@@ -207,8 +207,10 @@ func TestTakeOverWhileRelearning(t *testing.T) {
 	stop := us.start(t, "us-1", nil)
 	eu.alive(t)
 	us.alive(t)
+	cycle := int64(0)
 	await(t, "share at 20/80", func() bool {
-		advise(t, eu, context.Background(), wire.Advice{Term: 1, Cycle: 1, Moves: move("us", 700_000, 200_000)})
+		cycle++
+		advise(t, eu, context.Background(), wire.Advice{Term: 1, Cycle: cycle, Moves: move("us", 700_000, 200_000)})
 		return us.share(t) == 800_000 && us.rules.Load().Lookup(key.Tenant, key.Route).Moved
 	})
 	cut()

@@ -22,7 +22,7 @@ func runGubernator(ctx context.Context, o options, r *report) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	progress("building gubernator")
 	program := filepath.Join(dir, "peer")
 	build := exec.CommandContext(ctx, "go", "build", "-o", program, ".")

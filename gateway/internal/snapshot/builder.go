@@ -187,7 +187,7 @@ func (b *Builder) SetRegions(regions []Region, at limit.Revision) error {
 	for i := range regions {
 		split[regions[i].Name] = regions[i].Base
 	}
-	b.next.home = split.Home()
+	b.next.home, b.next.changing = split.Home(), sum < limit.Whole
 	b.next.past = pastOf(b.next.region, b.next.home, b.next.regions)
 	return nil
 }

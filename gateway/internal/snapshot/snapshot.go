@@ -41,8 +41,10 @@ type Snapshot struct {
 	regions     []Region
 	regionsAt   limit.Revision
 	// past is what changes of the base split replaced, where any of it can make share late.
-	past    []past
-	control string
+	past []past
+	// changing: a change of the base split is under way.
+	changing bool
+	control  string
 	// slow: the fast loop is switched off.
 	slow bool
 	// homes: tiny limits have a home region; home is where they are before they are first moved.
@@ -83,6 +85,10 @@ func (s *Snapshot) Region() string { return s.region }
 
 // Regions is every region of the deployment in name order; not to be changed.
 func (s *Snapshot) Regions() []Region { return s.regions }
+
+// Changing tells whether a change of the base split is under way: what it takes from regions is taken, what it brings is not there
+// yet.
+func (s *Snapshot) Changing() bool { return s.changing }
 
 // RegionsRevision is when the regions were last changed.
 func (s *Snapshot) RegionsRevision() limit.Revision { return s.regionsAt }

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/rights"
 	"partidor.dev/partidor/shared/rights/redisstore"
 	"partidor.dev/partidor/shared/telemetry"
@@ -63,6 +64,10 @@ func (x *Exchange) act(ctx context.Context) {
 			x.metrics.dropped(ctx, "step")
 			continue
 		}
+		if x.mustWait(s, l) {
+			x.agent.Failed(time.Now(), s)
+			continue
+		}
 		x.pending = append(x.pending, redisstore.Task{Step: s, Limit: l})
 	}
 	for len(x.pending) > 0 && x.busy < workers {
@@ -71,6 +76,12 @@ func (x *Exchange) act(ctx context.Context) {
 		x.pending = x.pending[n:]
 		x.busy++
 	}
+}
+
+// mustWait tells whether a step would be its key's first move while the base split changes (PROTOCOL R15): the region that gives
+// would note the share that the change leaves it, the one that gets the share it had, and what lies between would be nobody's.
+func (x *Exchange) mustWait(s rights.Step, l bucket.Limit) bool {
+	return (s.Op == rights.OpGive || s.Op == rights.OpLend) && !l.Moved && x.o.Rules.Load().Changing()
 }
 
 // finished hands the results of a pipeline to the agent.

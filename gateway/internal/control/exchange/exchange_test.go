@@ -52,7 +52,8 @@ func TestAdviceMovesShare(t *testing.T) {
 	span.End()
 	order := wire.Advice{Term: 3, Cycle: 9, Moves: move("us", 700_000, 200_000)}
 	await(t, "share at 20/80", func() bool {
-		advise(t, eu, ctx, order) // again and again
+		order.Cycle++             // an advice that a busy machine cut short is not followed again under its number
+		advise(t, eu, ctx, order) // each of these more than once over this link
 		return eu.state(t, key).Share == 200_000 && us.state(t, key).Share == 800_000
 	})
 	await(t, "rows acknowledged", func() bool {

@@ -30,8 +30,8 @@ local function number(field)
   return x
 end
 
-local kind = redis.call('TYPE', KEYS[1]).ok
-if kind ~= 'hash' and kind ~= 'none' then redis.call('DEL', KEYS[1]) end
+local probe = redis.pcall('HGET', KEYS[1], 'self')
+if type(probe) == 'table' and string.find(probe.err or '', 'WRONGTYPE', 1, true) then redis.call('DEL', KEYS[1]) end
 local known = named and number('peer:' .. ARGV[2])
 local self = number('self')
 local agreed = '0'

@@ -59,15 +59,15 @@ func (r *Region) before(until time.Time) limit.Share {
 	return r.Earlier[i].Share
 }
 
-// Late is the part of m's base share that the base split has brought within the last window of m's rule (of a token bucket: within
+// Late is the part of m's base share that at now the base split has brought within the last window of m's rule (of a token bucket: within
 // its time to fill). Another region may have used as much under the split before, so windows do not count it yet, and a bucket
 // that is not there was not full of it. The least of all base shares in that time is what is not late. A key that has moved does
 // not follow the base split.
-func (s *Snapshot) Late(m *Match) limit.Share {
+func (s *Snapshot) Late(m *Match, now time.Time) limit.Share {
 	if len(s.past) == 0 || m.Moved || m.Rule == nil {
 		return 0
 	}
-	span, now, least := span(m.Rule), time.Now(), m.Base
+	span, least := span(m.Rule), m.Base
 	for i := range s.past {
 		p := &s.past[i]
 		switch {

@@ -35,7 +35,7 @@ func TestLateIsWhatTheWindowHasGained(t *testing.T) {
 		s := b.Build()
 		late := func(route string) limit.Share {
 			m := s.Lookup("t", route)
-			return s.Late(&m)
+			return s.Late(&m, time.Now())
 		}
 		for route, want := range map[string]limit.Share{
 			"minute": 0, "hours": 300_000, "day": 500_000, "moved": 0, "month": 500_000, "fast": 0, "slow": 500_000, "never": 500_000,
@@ -71,7 +71,7 @@ func TestLateHomeOfTinyLimits(t *testing.T) {
 		}
 		for _, want := range []limit.Share{limit.Whole, 0} {
 			m := h.Load().Lookup("t", "tiny")
-			if got := h.Load().Late(&m); m.Home != "us" || m.Base != limit.Whole || got != want {
+			if got := h.Load().Late(&m, time.Now()); m.Home != "us" || m.Base != limit.Whole || got != want {
 				t.Errorf("home %q, base %d, late %d, want %d", m.Home, m.Base, got, want)
 			}
 			time.Sleep(time.Minute) // of the bubble: the time to fill

@@ -305,7 +305,7 @@ func (x *Exchange) limit(key limit.Key) (bucket.Limit, bool) {
 	if m.Rule == nil {
 		return bucket.Limit{}, false
 	}
-	return bucket.Limit{Key: key, Rule: m.Rule, Revision: m.Revision, Base: m.Base, Late: s.Late(&m), Floor: m.Floor, Moved: m.Moved}, true
+	return bucket.Limit{Key: key, Rule: m.Rule, Revision: m.Revision, Base: m.Base, Late: s.Late(&m, time.Now()), Floor: m.Floor, Moved: m.Moved}, true
 }
 
 func (x *Exchange) rule(key limit.Key) *limit.Rule {

@@ -79,7 +79,7 @@ func (h *Home) decide(ctx context.Context, ask *wire.Consume) (reply *wire.Consu
 	}
 	lim := bucket.Limit{
 		Key: limit.Key{Tenant: ask.Tenant, Route: ask.Route}, Rule: m.Rule, Revision: m.Revision,
-		Base: m.Base, Late: snap.Late(&m), Floor: m.Floor, Moved: m.Moved, Cost: ask.Cost,
+		Base: m.Base, Late: snap.Late(&m, time.Now()), Floor: m.Floor, Moved: m.Moved, Cost: ask.Cost,
 	}
 	left := min(time.Duration(ask.BudgetMillis)*time.Millisecond, h.o.Budget)
 	for {

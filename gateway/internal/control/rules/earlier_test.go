@@ -16,7 +16,7 @@ import (
 // late is what of eu's base share an hour's window does not count yet.
 func late(h *snapshot.Holder) limit.Share {
 	m := h.Load().Lookup("shop-a", "orders")
-	return h.Load().Late(&m)
+	return h.Load().Late(&m, time.Now())
 }
 
 const hourly = `INSERT INTO rate_limit_rule (tenant_id, route_id, capacity, refill_per_second, algorithm, window_seconds)

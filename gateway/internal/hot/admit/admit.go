@@ -78,7 +78,7 @@ func (a *Admitter) admit(ctx context.Context, now time.Time, req Request) limit.
 	snap := a.rules.Load()
 	c := a.calls.Get().(*call)
 	c.intact = true
-	d, byRule := c.find(snap, &req)
+	d, byRule := c.find(snap, now, &req)
 	switch {
 	case byRule:
 	case c.dear(&d):

@@ -1,6 +1,8 @@
 package admit
 
 import (
+	"time"
+
 	"partidor.dev/partidor/gateway/internal/snapshot"
 	"partidor.dev/partidor/shared/bucket"
 	"partidor.dev/partidor/shared/limit"
@@ -34,14 +36,14 @@ type call struct {
 
 // find fills the call with the limits that hold for req, or answers where the rules alone decide: block first, then
 // unlimited (also by cost 0).
-func (c *call) find(snap *snapshot.Snapshot, req *Request) (limit.Decision, bool) {
+func (c *call) find(snap *snapshot.Snapshot, now time.Time, req *Request) (limit.Decision, bool) {
 	c.limits, c.shadows, c.ahead, c.failed, c.tiny = c.limitRoom[:0], c.shadowRoom[:0], true, false, false
 	route := snap.Lookup(req.Tenant, req.Route)
 	tenant := snap.Lookup(req.Tenant, limit.TenantRoute)
-	if c.add(snap, req.Route, req, &route) {
+	if c.add(snap, now, req.Route, req, &route) {
 		return byRule(limit.Blocked, req.Tenant, req.Route, &route), true
 	}
-	if tenant.Rule != nil && c.add(snap, limit.TenantRoute, req, &tenant) {
+	if tenant.Rule != nil && c.add(snap, now, limit.TenantRoute, req, &tenant) {
 		return byRule(limit.Blocked, req.Tenant, limit.TenantRoute, &tenant), true
 	}
 	if req.Cost == 0 {
@@ -62,7 +64,7 @@ func byRule(o limit.Outcome, tenant, route string, m *snapshot.Match) limit.Deci
 }
 
 // add takes up one match by its mode and tells whether it blocks.
-func (c *call) add(snap *snapshot.Snapshot, route string, req *Request, m *snapshot.Match) (blocks bool) {
+func (c *call) add(snap *snapshot.Snapshot, now time.Time, route string, req *Request, m *snapshot.Match) (blocks bool) {
 	if m.Shadow != nil {
 		c.shadow(snap, route, req, m, m.Shadow)
 	}
@@ -83,7 +85,7 @@ func (c *call) add(snap *snapshot.Snapshot, route string, req *Request, m *snaps
 	lim := &c.limits[n]
 	lim.Key.Tenant, lim.Key.Route = req.Tenant, route
 	lim.Rule, lim.Revision, lim.Base, lim.Floor, lim.Moved = m.Rule, m.Revision, m.Base, m.Floor, m.Moved
-	lim.Late = snap.Late(m)
+	lim.Late = snap.Late(m, now)
 	lim.Cost, lim.Owed, lim.Ahead = req.Cost, 0, 0
 	return false
 }

@@ -89,7 +89,7 @@ func (a *Admitter) unused(at, age int64) (back []bucket.Limit) {
 			h.withdraw()
 			return true
 		}
-		lim := bucket.Limit{Key: key, Rule: m.Rule, Revision: m.Revision, Base: m.Base, Late: snap.Late(&m), Floor: m.Floor, Moved: m.Moved}
+		lim := bucket.Limit{Key: key, Rule: m.Rule, Revision: m.Revision, Base: m.Base, Late: snap.Late(&m, time.Now()), Floor: m.Floor, Moved: m.Moved}
 		if a.nodes.of(&lim).State() != fallback.Closed {
 			return true
 		}

@@ -13,7 +13,14 @@ import (
 
 func TestRunKeepsItsRateWhateverTheServerDoes(t *testing.T) {
 	release := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	var waiting, most atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		n := waiting.Add(1)
+		defer waiting.Add(-1)
+		for was := most.Load(); n > was && !most.CompareAndSwap(was, n); was = most.Load() {
+		}
+		<-release
+	}))
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -35,8 +42,9 @@ func TestRunKeepsItsRateWhateverTheServerDoes(t *testing.T) {
 			t.Errorf("answer %d, %v", r.Status, r.Err)
 		}
 	})
-	if answered.Load() != 50 {
-		t.Errorf("%d requests in flight were answered, want 50", answered.Load())
+	// Those that are sent when the server wakes up, in the last moment of the run, come on top of the 50.
+	if answered.Load() < 50 || most.Load() != 50 {
+		t.Errorf("%d requests were answered, %d at once in flight, want 50 at once", answered.Load(), most.Load())
 	}
 	if all := answered.Load() + shed.Load(); all < 140 || all > 260 {
 		t.Errorf("%d arrivals in one second at 200/s", all)

@@ -25,8 +25,12 @@ type Recorder struct {
 	done  bool // The writer is not to be used any more.
 }
 
-// WriteHeader notes the final status; informational ones pass.
+// WriteHeader notes the final status; informational ones pass, but for 100: the server below sends its own when the body is first
+// read, and what an upstream says of itself, passed on beside that, would be a second one.
 func (w *Recorder) WriteHeader(status int) {
+	if status == http.StatusContinue {
+		return
+	}
 	if w.Status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.Status = status
 	}
